@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bell.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Not FUTEX_PRIVATE: the ringer may be another process. */
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *limit)
+{
+    return syscall(SYS_futex, word, operation, value, limit, NULL, 0);
+}
+
+void ls_bell_init(ls_bell_t *bell)
+{
+    atomic_init(&bell->rings, 0);
+    atomic_init(&bell->sleeping, 0);
+}
+
+uint32_t ls_bell_listen(ls_bell_t *bell)
+{
+    /* Sequentially consistent, against the same in ring(): either the ringer sees `sleeping`, or the
+     * sleeper, who looks for work after this, sees the work. */
+    atomic_store(&bell->sleeping, 1);
+    return atomic_load(&bell->rings);
+}
+
+void ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns)
+{
+    if (max_ns > 0 && atomic_load(&bell->rings) == key) {
+        const struct timespec limit = {
+            .tv_sec  = (time_t)(max_ns / LS_NS_PER_S),
+            .tv_nsec = (long)(max_ns % LS_NS_PER_S),
+        };
+        /* Interrupted, timed out, word changed: all of them mean "look again". */
+        (void)futex(&bell->rings, FUTEX_WAIT, key, &limit);
+    }
+    atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+}
+
+void ls_bell_ring(ls_bell_t *bell)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&bell->sleeping) != 0) {
+        atomic_fetch_add(&bell->rings, 1);
+        (void)futex(&bell->rings, FUTEX_WAKE, 1, NULL);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bell: one thread sleeps until anybody, in this process or another, rings.
+ *
+ * The sleeper:                              Anybody else:
+ *     key = ls_bell_listen(bell);               make the work visible
+ *     if (nothing to do)                        ls_bell_ring(bell);
+ *         ls_bell_sleep(bell, key, ns);
+ *
+ * A ring after listen() makes sleep() return at once, so no ring is lost.  Ringing costs a system
+ * call only when the owner really sleeps.  The memory may be shared between processes.
+ */
+#ifndef LS_BASE_BELL_H
+#define LS_BASE_BELL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct ls_bell {
+    _Atomic uint32_t rings;    /* the futex word */
+    _Atomic uint32_t sleeping; /* 1 while the owner is in, or about to enter, sleep() */
+} ls_bell_t;
+
+void     ls_bell_init(ls_bell_t *bell);
+uint32_t ls_bell_listen(ls_bell_t *bell);
+void     ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns);
+void     ls_bell_ring(ls_bell_t *bell);
+
+#endif
