@@ -34,7 +34,6 @@ check: setup ## warnings, layering, sizes, generated docs
 	@tools/check
 
 docs: setup ## generate docs/env.md from the library's tables
-	@tools/build --target print_docs main
 	@tools/docs
 
 format: ## rewrite C files with clang-format
