@@ -36,8 +36,8 @@ check: setup ## warnings, layering, sizes, generated docs
 docs: setup ## generate docs/env.md from the library's tables
 	@tools/docs
 
-format: ## rewrite C files with clang-format
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+format: ## clang-format the lines changed since the last commit
+	@git clang-format HEAD -- '*.c' '*.h'
 
 clean: ## remove what was built; keeps .venv
 	rm -rf build dist
