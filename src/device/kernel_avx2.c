@@ -8,6 +8,17 @@
 #define VEC_BYTES 32
 #include "device/kernel_vec.h"
 
+VEC_INLINE vec_u32_t widen(vec_half_u16_t v)
+{
+    return (vec_u32_t)_mm256_cvtepu16_epi32((__m128i)v);
+}
+
+VEC_INLINE vec_half_u16_t narrow(vec_u32_t v)
+{
+    return (vec_half_u16_t)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)v),
+                                            _mm256_extracti128_si256((__m256i)v, 1));
+}
+
 VEC_INLINE acc_f16 unpack_f16(raw_f16 v)
 {
     return (acc_f16)_mm256_cvtph_ps((__m128i)v);
@@ -18,12 +29,13 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
     return (raw_f16)_mm256_cvtps_ph((__m256)one_nan_f16(v), _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* `to` is on a line of at least 32 bytes, `bytes` a multiple of it. */
-VEC_INLINE void stream_block(uint8_t *to, const void *from, size_t bytes)
+/* A whole vector or, of the 16-bit types, a half; `to` is aligned to it. */
+VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += VEC_BYTES) {
-        _mm256_stream_si256((__m256i *)(void *)(to + at),
-                            _mm256_loadu_si256((const __m256i *)from + at / VEC_BYTES));
+    if (bytes == sizeof(__m256i)) {
+        _mm256_stream_si256((__m256i *)(void *)to, _mm256_loadu_si256(from));
+    } else {
+        _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128(from));
     }
 }
 

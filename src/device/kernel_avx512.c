@@ -8,6 +8,16 @@
 #define VEC_BYTES 64
 #include "device/kernel_vec.h"
 
+VEC_INLINE vec_u32_t widen(vec_half_u16_t v)
+{
+    return (vec_u32_t)_mm512_cvtepu16_epi32((__m256i)v);
+}
+
+VEC_INLINE vec_half_u16_t narrow(vec_u32_t v)
+{
+    return (vec_half_u16_t)_mm512_cvtepi32_epi16((__m512i)v);
+}
+
 VEC_INLINE acc_f16 unpack_f16(raw_f16 v)
 {
     return (acc_f16)_mm512_cvtph_ps((__m256i)v);
@@ -18,12 +28,13 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
     return (raw_f16)_mm512_cvtps_ph((__m512)one_nan_f16(v), _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* `to` is on a cache line, `bytes` a multiple of it. */
-VEC_INLINE void stream_block(uint8_t *to, const void *from, size_t bytes)
+/* A whole vector or, of the 16-bit types, a half; `to` is aligned to it. */
+VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += VEC_BYTES) {
-        _mm512_stream_si512((__m512i *)(void *)(to + at),
-                            _mm512_loadu_si512((const uint8_t *)from + at));
+    if (bytes == sizeof(__m512i)) {
+        _mm512_stream_si512((__m512i *)(void *)to, _mm512_loadu_si512(from));
+    } else {
+        _mm256_stream_si256((__m256i *)(void *)to, _mm256_loadu_si256(from));
     }
 }
 

@@ -3,6 +3,16 @@
 #define VEC_BYTES 16
 #include "device/kernel_vec.h"
 
+VEC_INLINE vec_u32_t widen(vec_half_u16_t v)
+{
+    return __builtin_convertvector(v, vec_u32_t);
+}
+
+VEC_INLINE vec_half_u16_t narrow(vec_u32_t v)
+{
+    return __builtin_convertvector(v, vec_half_u16_t);
+}
+
 VEC_INLINE vec_u32_t choose(vec_i32_t mask, vec_u32_t yes, vec_u32_t no)
 {
     return ((vec_u32_t)mask & yes) | (~(vec_u32_t)mask & no);
@@ -11,7 +21,7 @@ VEC_INLINE vec_u32_t choose(vec_i32_t mask, vec_u32_t yes, vec_u32_t no)
 /* The exponent's bias is 15 there and 127 here; inf and NaN need the difference once more. */
 VEC_INLINE acc_f16 unpack_f16(raw_f16 v)
 {
-    const vec_u32_t half     = __builtin_convertvector(v, vec_u32_t);
+    const vec_u32_t half     = widen(v);
     const vec_u32_t sign     = (half & 0x8000) << 16;
     const vec_u32_t body     = (half & 0x7fff) << 13;
     const vec_u32_t bias     = (vec_u32_t){0} + (112U << 23);
@@ -38,12 +48,13 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
     const vec_u32_t inf    = (vec_u32_t){0} + 0x7c00;
     const vec_u32_t result = choose(is_large, inf, choose(is_small, small, normal));
 
-    return __builtin_convertvector(((bits >> 16) & 0x8000) | result | (vec_u32_t)is_nan_f16(v),
-                                   raw_f16);
+    const vec_u32_t nan    = (vec_u32_t)is_nan_f16(v) & 0xffff;
+
+    return narrow(((bits >> 16) & 0x8000) | result | nan);
 }
 
 /* Stores around the cache are not in the language: these go through it. */
-VEC_INLINE void stream_block(uint8_t *to, const void *from, size_t bytes)
+VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
 }

@@ -113,18 +113,4 @@ VEC_INLINE raw_b8 pack_b8(acc_b8 v)
     return v;
 }
 
-VEC_INLINE acc_bf16 unpack_bf16(raw_bf16 v)
-{
-    return (acc_bf16)(__builtin_convertvector(v, vec_u32_t) << 16);
-}
-
-/* Nearest even: add just under half of the last place, and one more if the last place is odd. */
-VEC_INLINE raw_bf16 pack_bf16(acc_bf16 v)
-{
-    const vec_u32_t bits    = (vec_u32_t)v;
-    const vec_u32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-
-    return __builtin_convertvector(rounded | (vec_u32_t)is_nan_bf16(v), raw_bf16);
-}
-
 #endif
