@@ -57,7 +57,8 @@ void ls_plan_destroy(ls_plan_t *plan)
 static ls_status_t grow_u32(uint32_t **list, uint32_t used, uint32_t room)
 {
     void             *mem    = *list;
-    const ls_status_t status = ls_mem_resize(&mem, used * sizeof(uint32_t), room * sizeof(uint32_t), "plan peers");
+    const ls_status_t status = ls_mem_resize(&mem, used * sizeof(uint32_t), room * sizeof(uint32_t),
+                                             "plan peers");
 
     *list = mem;
     return status;
@@ -72,7 +73,8 @@ static ls_status_t plan_reserve(ls_plan_t *plan, uint32_t num_peers)
         const uint32_t room = plan->steps_room == 0 ? FIRST_ROOM : 2 * plan->steps_room;
         void          *mem  = plan->steps;
 
-        status = ls_mem_resize(&mem, plan->num_steps * sizeof(ls_step_t), room * sizeof(ls_step_t), "plan steps");
+        status = ls_mem_resize(&mem, plan->num_steps * sizeof(ls_step_t), room * sizeof(ls_step_t),
+                               "plan steps");
         if (status != LS_OK) {
             return status;
         }

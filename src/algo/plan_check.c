@@ -97,7 +97,7 @@ static ls_status_t unite(ls_plan_check_t *check, uint32_t rank, const message_t 
         for (uint32_t w = 0; w < check->set_words; w++) {
             if ((own[w] & their[w]) != 0) {
                 return ls_error_set(LS_ERR_INTERNAL,
-                                    "rank %u, step %u: block %u from rank %u counts the value of rank %u twice",
+                                    "rank %u, step %u: block %u from rank %u counts rank %u twice",
                                     rank, check->at[rank], message->block + b, from,
                                     w * WORD_BITS + (uint32_t)__builtin_ctzll(own[w] & their[w]));
             }
@@ -115,13 +115,13 @@ static ls_status_t take_message(ls_plan_check_t *check, uint32_t rank, const ls_
     ls_status_t      status  = LS_OK;
 
     if (message->number != number) {
-        return ls_error_set(LS_ERR_INTERNAL, "rank %u, step %u: message %u from rank %u is expected, %u comes",
+        return ls_error_set(LS_ERR_INTERNAL, "rank %u, step %u: expects message %u of rank %u, not %u",
                             rank, check->at[rank], number, from, message->number);
     }
     if (message->num_blocks != step->num_blocks ||
         (step->num_blocks > 0 && message->block != step->block)) {
         return ls_error_set(LS_ERR_INTERNAL,
-                            "rank %u, step %u: %u blocks from %u are expected from rank %u, it sends %u from %u",
+                            "rank %u, step %u: expects %u blocks at %u from rank %u, not %u at %u",
                             rank, check->at[rank], step->num_blocks, step->block, from, message->num_blocks,
                             message->block);
     }
@@ -174,8 +174,10 @@ static ls_status_t run_step(ls_plan_check_t *check, uint32_t rank, const ls_step
     ls_status_t      status = LS_OK;
 
     for (uint32_t i = step->first_peer; i < step->first_peer + step->num_peers && status == LS_OK; i++) {
-        status = step->kind == LS_STEP_SEND ? put_message(check, rank, step, plan->peers[i], plan->messages[i])
-                                            : take_message(check, rank, step, plan->peers[i], plan->messages[i]);
+        const uint32_t peer = plan->peers[i], number = plan->messages[i];
+
+        status = step->kind == LS_STEP_SEND ? put_message(check, rank, step, peer, number)
+                                            : take_message(check, rank, step, peer, number);
     }
     if (status == LS_OK && step->kind == LS_STEP_REDUCE) {
         status = check_final(check, rank, step);
