@@ -119,30 +119,41 @@ static receive_t **chain_find(transport_t *transport, uint32_t peer, ls_key_t ke
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
+static ls_status_t array_grow(void *array_p, size_t old_size, size_t new_size)
+{
+    void       *mem;
+    ls_status_t status;
+
+    memcpy(&mem, array_p, sizeof(mem)); /* a pointer to any type */
+    status = ls_mem_resize(&mem, old_size, new_size, "mpi operations");
+    memcpy(array_p, &mem, sizeof(mem));
+    return status;
+}
+
 /* Room for one more operation, so that nothing can fail once MPI has it. */
 static ls_status_t operations_reserve(transport_t *transport)
 {
     const size_t old_room = transport->room;
     const size_t room     = (old_room == 0) ? FIRST_ROOM : 2 * old_room;
     const struct {
-        void **array;
+        void  *array_p;
         size_t size;
     } arrays[] = {
-        {.array = (void **)&transport->requests, .size = sizeof(*transport->requests)},
-        {.array = (void **)&transport->operations, .size = sizeof(*transport->operations)},
-        {.array = (void **)&transport->indices, .size = sizeof(*transport->indices)},
-        {.array = (void **)&transport->statuses, .size = sizeof(*transport->statuses)},
+        {.array_p = &transport->requests, .size = sizeof(*transport->requests)},
+        {.array_p = &transport->operations, .size = sizeof(*transport->operations)},
+        {.array_p = &transport->indices, .size = sizeof(*transport->indices)},
+        {.array_p = &transport->statuses, .size = sizeof(*transport->statuses)},
     };
 
     if (transport->num_active < old_room) {
         return LS_OK;
     }
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
-        const ls_status_t status = ls_mem_resize(arrays[i].array, old_room * arrays[i].size,
-                                                 room * arrays[i].size, "mpi operations");
+        const ls_status_t status =
+            array_grow(arrays[i].array_p, old_room * arrays[i].size, room * arrays[i].size);
 
         if (status != LS_OK) {
-            return status; /* the larger arrays do no harm */
+            return status; /* the arrays that are larger now do no harm */
         }
     }
     transport->room = room;
