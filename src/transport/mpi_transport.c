@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything outstanding is in one array that MPI_Testsome looks at: an operation ends there, and only
- * there.  Received bytes lie in blocks of a pool that is filled once and then reused, the last one
- * given back first, since it is still in the cache.
+ * there.  The arrays grow to what is outstanding at once; after that nothing is allocated.
  */
 #include "transport/mpi_transport.h"
 
@@ -13,43 +12,24 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/mpi_control.h"
+#include "transport/mpi_receive.h"
 #include "transport/status_mpi.h"
 
 #define TAG_CHUNK_BITS   3
 #define TAG_MESSAGE_BITS 8
 #define TAG_BITS         (LS_KEY_ID_BITS + TAG_CHUNK_BITS + TAG_MESSAGE_BITS)
 
-#define NUM_CHAINS      1024 /* of the match table; a power of two */
-#define SMALLEST_BLOCK  256UL
-#define NUM_CLASSES     24 /* of blocks: SMALLEST_BLOCK << 23 is more than any message */
+#define NO_KEY          0  /* bucket id 0: no message has it */
 #define FIRST_ROOM      64 /* operations */
 #define DESTROY_WAIT_NS (200 * LS_NS_PER_MS)
 
-/* Travels behind the bytes of a message. */
-typedef struct trailer {
-    uint32_t contributors;
-    uint32_t check;
-} trailer_t;
-
-_Static_assert(sizeof(trailer_t) <= LS_STAGE_TRAILER, "the trailer fits behind a stage");
-
-/* A block of the pool and what is, was or will be received into it. */
-typedef struct receive {
-    struct receive *next;     /* in a chain of the match table, or in the pool */
-    struct receive *next_all; /* every block there is */
-    ls_key_t        key;
-    size_t          bytes; /* without trailer */
-    uint32_t        peer;
-    uint32_t        size_class;
-    bool            is_posted; /* MPI may still write to it */
-    _Alignas(LS_CACHE_LINE) unsigned char data[];
-} receive_t;
+_Static_assert(sizeof(ls_mpi_trailer_t) <= LS_STAGE_TRAILER, "the trailer fits behind a stage");
 
 /* What request i is about: a send (stage) or a receive. */
 typedef struct operation {
-    ls_stage_head_t *stage;
-    receive_t       *receive;
-    uint32_t         peer;
+    ls_stage_head_t  *stage;
+    ls_mpi_receive_t *receive;
+    uint32_t          peer;
 } operation_t;
 
 typedef struct ls_mpi_transport {
@@ -61,61 +41,9 @@ typedef struct ls_mpi_transport {
     MPI_Status  *statuses;
     size_t       num_active, room;
 
-    receive_t *chains[NUM_CHAINS]; /* expected, not yet matched */
-    receive_t *pool[NUM_CLASSES];
-    receive_t *all;
-
-    ls_mpi_control_t control;
+    ls_mpi_receive_set_t receives;
+    ls_mpi_control_t     control;
 } transport_t;
-
-/* ---- blocks --------------------------------------------------------------------------------- */
-
-static ls_status_t receive_get(transport_t *transport, size_t bytes, receive_t **receive_p)
-{
-    uint32_t    size_class = 0;
-    receive_t  *receive;
-    void       *mem;
-    ls_status_t status;
-
-    while ((SMALLEST_BLOCK << size_class) < bytes) {
-        size_class++;
-    }
-    receive = transport->pool[size_class];
-    if (receive != NULL) {
-        transport->pool[size_class] = receive->next;
-    } else {
-        status = ls_mem_alloc(sizeof(*receive) + (SMALLEST_BLOCK << size_class) + sizeof(trailer_t),
-                              "mpi receive", &mem);
-        if (status != LS_OK) {
-            return status;
-        }
-        receive             = mem;
-        receive->size_class = size_class;
-        receive->next_all   = transport->all;
-        transport->all      = receive;
-    }
-    receive->bytes = bytes;
-    *receive_p     = receive;
-    return LS_OK;
-}
-
-static void receive_put(transport_t *transport, receive_t *receive)
-{
-    receive->next                        = transport->pool[receive->size_class];
-    transport->pool[receive->size_class] = receive;
-}
-
-/* The chain's link that points to the block, or the NULL at its end. */
-static receive_t **chain_find(transport_t *transport, uint32_t peer, ls_key_t key)
-{
-    const uint64_t hash = (key ^ ((uint64_t)peer << 32)) * 0x9E3779B97F4A7C15ULL;
-    receive_t    **link = &transport->chains[(hash >> 40) & (NUM_CHAINS - 1)];
-
-    while (*link != NULL && ((*link)->key != key || (*link)->peer != peer)) {
-        link = &(*link)->next;
-    }
-    return link;
-}
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
@@ -176,7 +104,7 @@ static int key_tag(ls_key_t key)
 
 static ls_status_t check_message(ls_key_t key, size_t bytes)
 {
-    if (bytes > (size_t)INT_MAX - sizeof(trailer_t)) {
+    if (bytes > (size_t)INT_MAX - sizeof(ls_mpi_trailer_t)) {
         return ls_error_set(LS_ERR_UNSUPPORTED, "a message of %zu bytes is longer than MPI counts", bytes);
     }
     if (ls_key_id(key) == 0) {
@@ -188,9 +116,9 @@ static ls_status_t check_message(ls_key_t key, size_t bytes)
 /* Bytes of the MPI message and its tag; puts the trailer behind the data. */
 static ls_status_t send_prepare(const ls_send_t *send, size_t *length_p, int *tag_p)
 {
-    const trailer_t trailer = {.contributors = send->contributors, .check = key_check(send->key)};
-    unsigned char  *end     = (unsigned char *)send->stage->data + send->bytes;
-    ls_status_t     status;
+    const ls_mpi_trailer_t trailer = {.contributors = send->contributors, .check = key_check(send->key)};
+    unsigned char         *end     = (unsigned char *)send->stage->data + send->bytes;
+    ls_status_t            status;
 
     if (send->is_control) {
         *length_p = send->bytes;
@@ -238,41 +166,41 @@ static ls_status_t transport_send(void *self, const ls_send_t *send)
 
 static ls_status_t transport_expect(void *self, uint32_t peer, ls_key_t key, size_t bytes)
 {
-    transport_t *transport = self;
-    receive_t   *receive, **link;
-    ls_status_t  status = check_message(key, bytes);
+    transport_t      *transport = self;
+    ls_mpi_receive_t *receive, **link;
+    ls_status_t       status = check_message(key, bytes);
 
     if (status == LS_OK) {
         status = operations_reserve(transport);
     }
     if (status == LS_OK) {
-        status = receive_get(transport, bytes, &receive);
+        status = ls_mpi_receive_get(&transport->receives, bytes, &receive);
     }
     if (status != LS_OK) {
         return status;
     }
-    status = ls_status_from_mpi(MPI_Irecv(receive->data, (int)(bytes + sizeof(trailer_t)), MPI_BYTE,
+    status = ls_status_from_mpi(MPI_Irecv(receive->data, (int)(bytes + sizeof(ls_mpi_trailer_t)), MPI_BYTE,
                                           (int)peer, key_tag(key), transport->comm,
                                           &transport->requests[transport->num_active]));
     if (status != LS_OK) {
-        receive_put(transport, receive);
+        ls_mpi_receive_put(&transport->receives, receive);
         return ls_error_set(status, "cannot receive from rank %u: %s", peer, ls_last_error());
     }
     receive->key       = key;
     receive->peer      = peer;
     receive->is_posted = true;
+    link               = ls_mpi_receive_find(&transport->receives, peer, key);
+    receive->next      = *link;
+    *link              = receive;
     transport->operations[transport->num_active++] = (operation_t){.receive = receive, .peer = peer};
-    link           = chain_find(transport, peer, key);
-    receive->next  = *link;
-    *link          = receive;
     return LS_OK;
 }
 
 static bool transport_match(void *self, uint32_t peer, ls_key_t key, ls_message_t *message_p)
 {
-    receive_t **link    = chain_find(self, peer, key);
-    receive_t  *receive = *link;
-    trailer_t   trailer;
+    ls_mpi_receive_t **link    = ls_mpi_receive_find(&((transport_t *)self)->receives, peer, key);
+    ls_mpi_receive_t  *receive = *link;
+    ls_mpi_trailer_t   trailer;
 
     if (receive == NULL || receive->is_posted) {
         return false;
@@ -291,18 +219,18 @@ static void transport_release(void *self, ls_message_t *message)
     transport_t *transport = self;
 
     if (!ls_mpi_control_release(&transport->control, message)) {
-        receive_put(transport, message->token);
+        ls_mpi_receive_put(&transport->receives, message->token);
     }
     message->token = NULL;
 }
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-static ls_status_t receive_finish(receive_t *receive, const MPI_Status *mpi_status)
+static ls_status_t receive_check(const ls_mpi_receive_t *receive, const MPI_Status *mpi_status)
 {
-    trailer_t   trailer;
-    int         length = 0;
-    ls_status_t status = ls_status_from_mpi(MPI_Get_count(mpi_status, MPI_BYTE, &length));
+    ls_mpi_trailer_t trailer;
+    int              length = 0;
+    ls_status_t      status = ls_status_from_mpi(MPI_Get_count(mpi_status, MPI_BYTE, &length));
 
     if (status != LS_OK) {
         return status;
@@ -319,26 +247,32 @@ static ls_status_t receive_finish(receive_t *receive, const MPI_Status *mpi_stat
                             "%u, chunk %u, message %u)", receive->peer, ls_key_id(receive->key),
                             ls_key_chunk(receive->key), ls_key_message(receive->key));
     }
-    receive->is_posted = false;
     return LS_OK;
 }
 
-static ls_status_t operation_finish(const operation_t *operation, const MPI_Status *mpi_status, int code)
+static ls_status_t receive_finish(ls_mpi_receive_t *receive, const MPI_Status *mpi_status, int code)
+{
+    ls_status_t status = ls_status_from_mpi(code);
+
+    status = (status == LS_OK) ? receive_check(receive, mpi_status)
+                               : ls_error_set(status, "receiving %zu bytes from rank %u: %s", receive->bytes,
+                                              receive->peer, ls_last_error());
+    if (status != LS_OK) {
+        receive->key = NO_KEY; /* never handed out */
+    }
+    receive->is_posted = false;
+    return status;
+}
+
+static ls_status_t send_finish(const operation_t *operation, int code)
 {
     const ls_status_t status = ls_status_from_mpi(code);
 
-    if (operation->stage != NULL) {
-        if (status != LS_OK) {
-            return ls_error_set(status, "sending to rank %u: %s", operation->peer, ls_last_error());
-        }
-        atomic_fetch_sub(&operation->stage->pending, 1);
-        return LS_OK;
-    }
     if (status != LS_OK) {
-        return ls_error_set(status, "receiving %zu bytes from rank %u: %s", operation->receive->bytes,
-                            operation->peer, ls_last_error());
+        return ls_error_set(status, "sending to rank %u: %s", operation->peer, ls_last_error());
     }
-    return receive_finish(operation->receive, mpi_status);
+    atomic_fetch_sub(&operation->stage->pending, 1);
+    return LS_OK;
 }
 
 /* MPI has set the requests that ended to null. */
@@ -375,8 +309,12 @@ static ls_status_t operations_test(transport_t *transport, bool *moved_p)
         return LS_OK;
     }
     for (int i = 0; i < num_done && status == LS_OK; i++) {
-        status = operation_finish(&transport->operations[transport->indices[i]], &transport->statuses[i],
-                                  code == MPI_SUCCESS ? MPI_SUCCESS : transport->statuses[i].MPI_ERROR);
+        const operation_t *operation = &transport->operations[transport->indices[i]];
+        const int own_code = (code == MPI_SUCCESS) ? MPI_SUCCESS : transport->statuses[i].MPI_ERROR;
+
+        status = (operation->stage != NULL)
+                     ? send_finish(operation, own_code)
+                     : receive_finish(operation->receive, &transport->statuses[i], own_code);
     }
     operations_compact(transport);
     *moved_p = true;
@@ -455,6 +393,9 @@ static void operations_drain(transport_t *transport)
             int is_done = 0;
 
             (void)MPI_Test(&transport->requests[i], &is_done, MPI_STATUS_IGNORE);
+            if (is_done && transport->operations[i].receive != NULL) {
+                transport->operations[i].receive->is_posted = false;
+            }
         }
         operations_compact(transport);
     }
@@ -465,8 +406,7 @@ static void operations_drain(transport_t *transport)
 
 static void transport_destroy(void *self)
 {
-    transport_t *transport = self;
-    receive_t   *next;
+    transport_t *transport    = self;
     int          is_finalized = 0;
 
     if (transport == NULL) {
@@ -477,20 +417,7 @@ static void transport_destroy(void *self)
         operations_drain(transport);
     }
     ls_mpi_control_close(&transport->control, !is_finalized);
-    for (receive_t *receive = transport->all; receive != NULL; receive = receive->next_all) {
-        receive->is_posted = false;
-    }
-    for (size_t i = 0; !is_finalized && i < transport->num_active; i++) {
-        if (transport->operations[i].receive != NULL) {
-            transport->operations[i].receive->is_posted = true;
-        }
-    }
-    for (receive_t *receive = transport->all; receive != NULL; receive = next) {
-        next = receive->next_all;
-        if (!receive->is_posted) { /* memory that MPI may write to is never freed */
-            ls_mem_free(receive);
-        }
-    }
+    ls_mpi_receive_free_all(&transport->receives);
     ls_mem_free(transport->requests);
     ls_mem_free(transport->operations);
     ls_mem_free(transport->indices);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "transport/mpi_session.h"
 #include "transport/mpi_transport.h"
 #include "transport/net_int.h"
 #include "transport/status_mpi.h"
@@ -21,15 +22,9 @@
 #define REASON_ROOM      1024
 #define DESCRIPTION_ROOM 128
 
-/* What must be undone when the net has ended. */
-typedef struct session {
-    MPI_Comm comm;    /* ours alone; MPI_COMM_NULL when no longer needed */
-    bool     is_ours; /* we initialised MPI, so we finalize it */
-} session_t;
-
 typedef struct boot {
     const ls_config_t    *config;
-    session_t            *session;
+    ls_mpi_session_t     *session;
     MPI_Comm              local; /* the ranks of this virtual node, ascending */
     int                   rank, size, local_rank, local_size;
     char                  host[MPI_MAX_PROCESSOR_NAME + 1];
@@ -41,72 +36,6 @@ typedef struct boot {
     ls_mpi_transport_h    transport;
     ls_net_h              net; /* owns session, mailbox and transport once it is there */
 } boot_t;
-
-/* ---- MPI itself ----------------------------------------------------------------------------- */
-
-static void session_close(void *arg, bool is_orderly)
-{
-    session_t *session      = arg;
-    int        is_finalized = 0;
-
-    (void)MPI_Finalized(&is_finalized); /* cannot fail */
-    if (is_orderly && !is_finalized) {
-        if (session->comm != MPI_COMM_NULL &&
-            ls_status_from_mpi(MPI_Comm_free(&session->comm)) != LS_OK) {
-            ls_warn("cannot free the communicator: %s", ls_last_error());
-        }
-        if (session->is_ours && ls_status_from_mpi(MPI_Finalize()) != LS_OK) {
-            ls_warn("cannot finalize MPI: %s", ls_last_error());
-        }
-    }
-    ls_mem_free(session);
-}
-
-static ls_status_t mpi_init(bool *is_ours_p)
-{
-    int         is_initialized = 0, is_finalized = 0, level;
-    ls_status_t status;
-
-    (void)MPI_Initialized(&is_initialized); /* these two cannot fail */
-    (void)MPI_Finalized(&is_finalized);
-    if (is_finalized) {
-        return ls_error_set(LS_ERR_INVALID, "MPI has been finalized in this process and cannot start again: "
-                                            "start lockstep before MPI_Finalize, and once");
-    }
-    *is_ours_p = !is_initialized;
-    if (is_initialized) {
-        return LS_OK;
-    }
-    /* Any level will do for us, since one thread makes all calls; the program may want more. */
-    status = ls_status_from_mpi(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level));
-    return (status == LS_OK) ? LS_OK : ls_error_set(status, "cannot start MPI: %s", ls_last_error());
-}
-
-static ls_status_t session_open(session_t **session_p)
-{
-    session_t  *session;
-    void       *mem;
-    ls_status_t status = ls_mem_alloc(sizeof(*session), "mpi session", &mem);
-
-    if (status != LS_OK) {
-        return status;
-    }
-    session       = mem;
-    session->comm = MPI_COMM_NULL;
-    status        = mpi_init(&session->is_ours);
-    if (status == LS_OK) {
-        status = ls_status_from_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &session->comm));
-    }
-    if (status == LS_OK) {
-        status = ls_status_from_mpi(MPI_Comm_set_errhandler(session->comm, MPI_ERRORS_RETURN));
-    }
-    if (status != LS_OK) {
-        session_close(session, false);
-        return status;
-    }
-    *session_p = session;
-    return LS_OK;
-}
 
 /* ---- agreement ------------------------------------------------------------------------------ */
 
@@ -347,37 +276,12 @@ static ls_status_t create_transport(boot_t *boot)
     return needs_mpi(boot) ? ls_mpi_transport_create(boot->session->comm, &boot->transport) : LS_OK;
 }
 
-/* "Open MPI v4.1.4, package: ..." and "MPICH Version:      5.0.2\n..." become name and number. */
-static void library_name(char name[DESCRIPTION_ROOM])
-{
-    char   version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
-    char  *word, *rest = NULL;
-    int    length = 0;
-    size_t used   = 0;
-
-    if (MPI_Get_library_version(version, &length) != MPI_SUCCESS) {
-        version[0] = '\0';
-    }
-    version[strcspn(version, ",\n")] = '\0';
-    snprintf(name, DESCRIPTION_ROOM, "unknown library");
-    for (word = strtok_r(version, " \t", &rest); word != NULL && used < DESCRIPTION_ROOM / 2;
-         word = strtok_r(NULL, " \t", &rest)) {
-        if (strcmp(word, "Version:") == 0) {
-            continue;
-        }
-        if (word[0] == 'v' && word[1] >= '0' && word[1] <= '9') {
-            word++;
-        }
-        used += (size_t)snprintf(name + used, DESCRIPTION_ROOM - used, "%s%.40s", used > 0 ? " " : "", word);
-    }
-}
-
 static void describe(const boot_t *boot, char text[DESCRIPTION_ROOM])
 {
     char name[DESCRIPTION_ROOM];
 
     if (boot->transport != NULL) {
-        library_name(name);
+        ls_mpi_session_library(name, sizeof(name));
         snprintf(text, DESCRIPTION_ROOM, "%sMPI (%.96s)", boot->mailbox != NULL ? "shared memory + " : "",
                  name);
     } else {
@@ -398,7 +302,7 @@ static ls_status_t create_net(boot_t *boot)
         .mailbox      = boot->mailbox,
         .remote_ops   = boot->transport != NULL ? &ls_mpi_transport_ops : NULL,
         .remote       = boot->transport,
-        .finalize     = session_close,
+        .finalize     = ls_mpi_session_close,
         .finalize_arg = boot->session,
     };
 
@@ -435,7 +339,7 @@ static void boot_undo(boot_t *boot, bool is_orderly)
     }
     ls_mpi_transport_ops.destroy(boot->transport);
     ls_mailbox_destroy(boot->mailbox);
-    session_close(boot->session, is_orderly);
+    ls_mpi_session_close(boot->session, is_orderly);
 }
 
 /* Inside one node no MPI call is made from here on, so the program may use any thread level. */
@@ -448,7 +352,7 @@ ls_status_t ls_net_create_mpi(const ls_config_t *config, ls_net_h *net_p)
 {
     boot_t      boot      = {.config = config, .local = MPI_COMM_NULL};
     bool        is_broken = false;
-    ls_status_t status    = session_open(&boot.session);
+    ls_status_t status    = ls_mpi_session_open(&boot.session);
 
     if (status != LS_OK) {
         return status;
