@@ -25,7 +25,7 @@
 typedef struct ls_mpi_transport *ls_mpi_transport_h;
 
 /* `comm` must return errors (MPI_ERRORS_RETURN), carry nothing else, and outlive the transport.  MPICH asks
- * MPI_COMM_WORLD's handler too: if the program left that one fatal, a failed message ends the process there.
+ * MPI_COMM_SELF's handler too: if the program left that one fatal, a failed message ends the process there.
  * LS_ERR_UNSUPPORTED if this MPI's tags are too short. */
 ls_status_t ls_mpi_transport_create(MPI_Comm comm, ls_mpi_transport_h *transport_p);
 
