@@ -88,7 +88,8 @@ ls_status_t ls_choice_table_create(const char *override, ls_choice_table_t **tab
     const size_t       num_rows  = num_first + NUM_BUILT_IN;
     ls_choice_table_t *table;
     void              *mem;
-    ls_status_t        status = ls_mem_alloc(sizeof(*table) + num_rows * sizeof(ls_choice_t), "choices", &mem);
+    const size_t       bytes  = sizeof(*table) + num_rows * sizeof(ls_choice_t);
+    ls_status_t        status = ls_mem_alloc(bytes, "choices", &mem);
 
     if (status != LS_OK) {
         return status;

@@ -71,7 +71,8 @@ static ls_status_t parse_range(const char *row, char *range, ls_choice_t *choice
     strsep(&to, "-");
     if (to == NULL || !ls_config_parse_size(range, &min) || !ls_config_parse_size(to, &max) || min >= max) {
         return ls_error_set(LS_ERR_CONFIG,
-                            "LOCKSTEP_ALGO row '%s': a range is two sizes, the smaller first, as 64k-inf", row);
+                            "LOCKSTEP_ALGO row '%s': a range is two sizes, the smaller first, as 64k-inf",
+                            row);
     }
     choice->min_bytes = min;
     choice->max_bytes = max == SIZE_MAX ? LS_CHOICE_NO_LIMIT : max;
