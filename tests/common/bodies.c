@@ -18,6 +18,7 @@ const body_t body_list[] = {
     {.name = "errors", .run = body_errors, .help = "ranks that disagree"},
     {.name = "invalid", .run = body_invalid, .help = "arguments that are refused"},
     {.name = "stall", .run = body_stall, .help = "a tensor that one rank never gives"},
+    {.name = "late", .run = body_late, .help = "a rank that disagrees after many equal steps"},
     {.name = NULL},
 };
 

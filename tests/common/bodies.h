@@ -38,5 +38,6 @@ void body_join(job_t *job, void *arg);
 void body_errors(job_t *job, void *arg);
 void body_invalid(job_t *job, void *arg);
 void body_stall(job_t *job, void *arg); /* needs LOCKSTEP_STALL_ABORT_S=2 */
+void body_late(job_t *job, void *arg);  /* likewise */
 
 #endif

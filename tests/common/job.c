@@ -163,7 +163,9 @@ static int run_rank(const ls_start_params_t *params, job_shared_t *shared, job_b
         abort();
     }
     body(&job, arg);
-    gather_results(&job);
+    if (!job.is_lost) {
+        gather_results(&job);
+    }
     ls_stop(job.ctx);
     return (int)atomic_load(&job.failures);
 }

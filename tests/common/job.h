@@ -44,6 +44,7 @@ typedef struct job {
     ls_dtype_t       wire;     /* what LOCKSTEP_WIRE makes of float32 */
     uint64_t         common;   /* hash of the results that must be equal on all ranks */
     uint64_t         own;      /* hash of all results */
+    bool             is_lost;  /* the body has broken the job: nothing more can be asked of it */
     _Atomic unsigned failures; /* any thread */
 } job_t;
 

@@ -215,7 +215,7 @@ static bool check_values(const trial_t *trial, char *text, size_t room)
         }
         return oracle_check_reduced(what, &range, trial->output, text, room);
     default:
-        if (what->count > SHARE_FROM) {
+        if (what->count > SHARE_FROM && !trial->plan.is_whole) {
             range.stride = trial->job->size;
             range.phase = trial->job->rank;
         }

@@ -36,6 +36,7 @@ typedef struct trial_plan {
                                * of a rank where ranks give different lengths */
     bool          in_place;   /* allreduce, broadcast */
     unsigned      root;       /* broadcast */
+    bool          is_whole;   /* this rank checks every element, however many */
 } trial_plan_t;
 
 typedef struct trial {
