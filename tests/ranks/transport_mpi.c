@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The net over an MPI job: who sits where, and messages between all ranks, whichever way they go.
- * Run: mpirun -n 2..5 transport_mpi.  With the argument "ours" MPI is left to the library.
+ * Run: mpirun -n 1..5 transport_mpi, and again with the argument "ours" (MPI is left to the library) and
+ * with "funneled" (the program started MPI for one thread).
  *
  * What every rank sends is drawn from a generator that all ranks share, so a receiver knows what to
  * expect without being told.
