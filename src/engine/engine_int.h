@@ -50,6 +50,7 @@ typedef struct ls_waiting {
     uint64_t quiet_since_ns; /* 0: something moved */
     uint64_t poll_ns;        /* current pause between looks at MPI */
     uint32_t bell_key;
+    uint64_t generous_ns;    /* quiet time after which one more pass may begin */
     bool     is_armed; /* the bell knows that this thread is about to sleep */
 } ls_waiting_t;
 
@@ -115,6 +116,7 @@ void ls_health_check(ls_context_h ctx);
 
 /* waiting.c: called after each turn of the loop */
 void ls_waiting_after_turn(ls_context_h ctx, bool moved);
+void ls_waiting_reset(ls_context_h ctx); /* work was finished: the ranks are in step */
 
 /* dump.c */
 void ls_dump_write(ls_context_h ctx, int fd);

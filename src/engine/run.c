@@ -8,14 +8,15 @@
 /* Work on less than this is not timed: the clock would cost more than the work. */
 #define TIMED_BYTES (16 * LS_KIB)
 
-ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, const ls_algo_t *algo, const ls_plan_t *plan)
+ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
+                        const ls_plan_t *plan)
 {
     const size_t num_messages = plan->num_ranks * sizeof(ls_message_t);
     const size_t num_counters = (plan->num_blocks + 1) * sizeof(uint32_t);
     ls_status_t  status;
     void        *mem;
 
-    *run   = (ls_run_t){.net = net, .algo = algo, .plan = plan};
+    *run   = (ls_run_t){.net = net, .budget = budget, .algo = algo, .plan = plan};
     status = ls_mem_alloc((plan->num_ranks + 1) * sizeof(*run->received), "run sources", &mem);
     if (status != LS_OK) {
         return status;
@@ -91,6 +92,29 @@ static ls_status_t expect_all(ls_run_t *run, const ls_pass_t *pass)
         }
     }
     return status;
+}
+
+/* May one more pass begin?  If so, it is charged. */
+static bool take_budget(ls_run_t *run, ls_pass_t *pass)
+{
+    const uint64_t bytes = ls_bucket_wire_bytes(
+        &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
+
+    if (run->budget->used > 0 && run->budget->used + bytes > run->budget->limit) {
+        if (!run->budget->is_generous) {
+            return false;
+        }
+        run->budget->is_generous = false;
+    }
+    run->budget->used += bytes;
+    pass->bytes = bytes;
+    return true;
+}
+
+static void pass_end(ls_run_t *run, ls_pass_t *pass)
+{
+    run->budget->used -= pass->bytes;
+    pass->is_active = false;
 }
 
 static ls_status_t pass_start(ls_run_t *run, ls_pass_t *pass)
@@ -306,15 +330,21 @@ ls_status_t ls_run_progress(ls_run_t *run, bool *moved_p)
         ls_pass_t  *pass = &run->passes[chunk % LS_RUN_WINDOW];
         ls_status_t status;
 
-        if (chunk == run->next_chunk && (status = pass_start(run, pass)) != LS_OK) {
-            return status;
+        if (chunk == run->next_chunk) {
+            if (!take_budget(run, pass)) {
+                break;
+            }
+            status = pass_start(run, pass);
+            if (status != LS_OK) {
+                return status;
+            }
         }
         if (!pass->is_active) {
             continue;
         }
         status = pass_progress(run, pass, moved_p);
         if (status == LS_OK) {
-            pass->is_active = false;
+            pass_end(run, pass);
         } else if (status != LS_IN_PROGRESS) {
             return status;
         }
@@ -335,8 +365,8 @@ void ls_run_abandon(ls_run_t *run)
             if (pass->packed != NULL) {
                 ls_net_unstage(run->net, pass->packed);
             }
-            pass->packed    = NULL;
-            pass->is_active = false;
+            pass->packed = NULL;
+            pass_end(run, pass);
         }
     }
 }

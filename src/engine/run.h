@@ -26,6 +26,16 @@
 /* Chunk numbers of the exchange of weights and lengths that precedes some runs. */
 #define LS_RUN_META_CHUNK 0x800000U
 
+/*
+ * How much may be staged at once, over all runs: as much as stays in the caches.  Oldest work first.
+ * Ranks may have begun buckets in different orders, so a limit alone could leave each waiting for what
+ * another has not begun: when nothing moves, is_generous lets one more pass begin.
+ */
+typedef struct ls_budget {
+    uint64_t limit, used; /* bytes */
+    bool     is_generous; /* cleared by the pass that makes use of it */
+} ls_budget_t;
+
 /* One chunk on its way through the plan. */
 typedef struct ls_pass {
     bool          is_active;
@@ -33,11 +43,13 @@ typedef struct ls_pass {
     uint32_t      step;         /* next to execute */
     ls_message_t *messages;     /* by position among the step's peers; data NULL: not here */
     uint32_t     *contributors; /* per block: how many ranks' values are in it */
+    uint64_t      bytes;        /* taken from the budget */
     ls_stage_t   *packed;       /* the next SEND's data, already written by the REDUCE before it */
 } ls_pass_t;
 
 typedef struct ls_run {
     ls_net_h         net;
+    ls_budget_t     *budget;
     const ls_plan_t *plan;
     const ls_algo_t *algo;
     uint32_t         id, iteration, first_chunk;
@@ -51,7 +63,8 @@ typedef struct ls_run {
 } ls_run_t;
 
 /* Room for passes of this plan; geometry and bucket are the caller's to fill before start. */
-ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, const ls_algo_t *algo, const ls_plan_t *plan);
+ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
+                        const ls_plan_t *plan);
 void        ls_run_clear(ls_run_t *run);
 
 void ls_run_start(ls_run_t *run, uint32_t id, uint32_t iteration, uint32_t first_chunk);

@@ -21,7 +21,14 @@
 #define POLL_FIRST_NS (20 * LS_NS_PER_US)
 #define POLL_LAST_NS  (500 * LS_NS_PER_US)
 #define REMOTE_NS     (2 * LS_NS_PER_MS)
+#define GENEROUS_FIRST_NS (50 * LS_NS_PER_US)
+#define GENEROUS_LAST_NS  LS_NS_PER_MS
 #define HEALTH_NS     (100 * LS_NS_PER_MS)
+
+void ls_waiting_reset(ls_context_h ctx)
+{
+    ctx->waiting.generous_ns = GENEROUS_FIRST_NS;
+}
 
 static bool is_open(ls_context_h ctx)
 {
@@ -70,6 +77,21 @@ static bool spin(ls_context_h ctx)
     return true;
 }
 
+/* Nothing has moved for a while: perhaps the other ranks have begun other buckets.  Begin one more pass,
+ * with growing patience, because most often the others are just late. */
+static bool be_generous(ls_context_h ctx)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+
+    if (ctx->works.active == NULL || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns ||
+        ctx->works.budget.is_generous) {
+        return false;
+    }
+    waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;
+    ctx->works.budget.is_generous = true;
+    return true;
+}
+
 void ls_waiting_after_turn(ls_context_h ctx, bool moved)
 {
     ls_waiting_t *waiting = &ctx->waiting;
@@ -82,6 +104,9 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
     }
     if (waiting->quiet_since_ns == 0) {
         waiting->quiet_since_ns = ctx->now_ns;
+    }
+    if (be_generous(ctx)) {
+        return;
     }
     if (!waiting->is_armed) {
         if (spin(ctx)) {

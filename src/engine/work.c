@@ -5,6 +5,10 @@
 
 #include "base/mem.h"
 
+/* Data of all passes under way at once.  Half of it is in this rank's stages, which should stay in its
+ * second-level cache. */
+#define STAGED_AT_ONCE (2 * LS_MIB)
+
 ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, ls_net_h net,
                               const ls_choice_table_t *choices)
 {
@@ -21,6 +25,7 @@ ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, l
         ls_mem_free(idle);
         return status;
     }
+    pool->budget  = (ls_budget_t){.limit = STAGED_AT_ONCE};
     pool->idle    = idle;
     pool->scratch = scratch;
     return LS_OK;

@@ -54,6 +54,7 @@ typedef struct ls_work_pool {
     ls_plan_entry_t         *plans;
     uint32_t                 num_plans, plans_room;
     void                    *scratch;
+    ls_budget_t              budget;
 } ls_work_pool_t;
 
 ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, ls_net_h net,
