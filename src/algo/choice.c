@@ -167,7 +167,7 @@ static void print_ranks(const ls_choice_t *row, char text[CELL_ROOM])
     if (row->min_ranks == 0 && row->max_ranks == 0) {
         snprintf(text, CELL_ROOM, "any");
     } else if (row->max_ranks == 0) {
-        snprintf(text, CELL_ROOM, "%u-", row->min_ranks);
+        snprintf(text, CELL_ROOM, "%u-inf", row->min_ranks);
     } else {
         snprintf(text, CELL_ROOM, "%u-%u", row->min_ranks == 0 ? 1 : row->min_ranks, row->max_ranks);
     }
@@ -177,7 +177,7 @@ void ls_choice_print(const ls_choice_table_t *table, int fd)
 {
     static const char *const nodes[] = {
         [LS_NODES_ANY] = "any", [LS_NODES_ONE] = "one", [LS_NODES_MANY] = "many"};
-    static const char format[] = "%-14s  %-5s  %5s  %5s  %-5s  %-18s  %5s  %s\n";
+    static const char format[] = "%-14s  %-5s  %5s  %5s  %-6s  %-18s  %5s  %s\n";
 
     dprintf(fd, format, "collective", "nodes", "from", "to", "ranks", "algorithm", "chunk", "how");
     for (size_t i = 0; i < table->num_rows; i++) {

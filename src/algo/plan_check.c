@@ -156,10 +156,10 @@ static ls_status_t check_final(const ls_plan_check_t *check, uint32_t rank, cons
 /* The rank that the step waits for, or num_ranks. */
 static uint32_t waits_for(const ls_plan_check_t *check, uint32_t rank, const ls_step_t *step)
 {
-    const uint32_t *peers = &check->plans[rank]->peers[step->first_peer];
+    const uint32_t *peers = check->plans[rank]->peers; /* NULL while no step has any */
 
     if (step->kind == LS_STEP_REDUCE || step->kind == LS_STEP_STORE) {
-        for (uint32_t i = 0; i < step->num_peers; i++) {
+        for (uint32_t i = step->first_peer; i < step->first_peer + step->num_peers; i++) {
             if (queue_of(check, peers[i], rank)->first == NULL) {
                 return peers[i];
             }

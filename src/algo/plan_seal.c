@@ -18,16 +18,16 @@ static ls_status_t step_error(const ls_plan_t *plan, uint32_t step, const char *
 static ls_status_t check_peers(const ls_plan_t *plan, uint32_t s)
 {
     const ls_step_t *step  = &plan->steps[s];
-    const uint32_t  *peers = &plan->peers[step->first_peer];
+    const uint32_t  *peers = plan->peers; /* NULL while no step has any */
 
-    for (uint32_t i = 0; i < step->num_peers; i++) {
+    for (uint32_t i = step->first_peer; i < step->first_peer + step->num_peers; i++) {
         if (peers[i] >= plan->num_ranks) {
             return step_error(plan, s, "a peer is out of range");
         }
         if (peers[i] == plan->rank) {
             return step_error(plan, s, "the rank is its own peer");
         }
-        if (i > 0 && peers[i] <= peers[i - 1]) {
+        if (i > step->first_peer && peers[i] <= peers[i - 1]) {
             return step_error(plan, s, "peers are not ascending");
         }
     }

@@ -20,7 +20,14 @@ typedef struct layout {
 } layout_t;
 
 /* Ways that work for every number of ranks. */
-enum { LAYOUT_ONE_NODE, LAYOUT_NODE_PER_RANK, LAYOUT_UNEVEN, LAYOUT_ROUND_ROBIN, LAYOUT_BACKWARD, LAYOUT_COUNT };
+enum {
+    LAYOUT_ONE_NODE,
+    LAYOUT_NODE_PER_RANK,
+    LAYOUT_UNEVEN,
+    LAYOUT_ROUND_ROBIN,
+    LAYOUT_BACKWARD,
+    LAYOUT_COUNT
+};
 
 static inline void layout_make(layout_t *layout, uint32_t n, int way)
 {
@@ -101,7 +108,8 @@ static inline void plans_destroy(ls_plan_t **plans, uint32_t n)
     }
 }
 
-static inline ls_status_t plans_make(const ls_algo_t *algo, layout_t *layout, uint32_t root, ls_plan_t **plans)
+static inline ls_status_t plans_make(const ls_algo_t *algo, layout_t *layout, uint32_t root,
+                                     ls_plan_t **plans)
 {
     const uint32_t n = layout->topology.num_ranks;
 

@@ -204,8 +204,9 @@ static const drawing_t drawings[] = {
      "send 2 to 2 | send 3 to 3 | send 0 to 0 | reduce 1 from 0 2 3 (final) | send 1 to 0 2 3 | "
      "store 2 from 2 | store 3 from 3 | store 0 from 0"},
     {LS_COLL_ALLREDUCE, "ring", 0, 0,
-     "send 0 to 1 | reduce 3 from 3 | send 3 to 1 | reduce 2 from 3 | send 2 to 1 | reduce 1 from 3 (final) | "
-     "send 1 to 1 | store 0 from 3 | send 0 to 1 | store 3 from 3 | send 3 to 1 | store 2 from 3"},
+     "send 0 to 1 | reduce 3 from 3 | send 3 to 1 | reduce 2 from 3 | send 2 to 1 | "
+     "reduce 1 from 3 (final) | send 1 to 1 | store 0 from 3 | "
+     "send 0 to 1 | store 3 from 3 | send 3 to 1 | store 2 from 3"},
     {LS_COLL_ALLREDUCE, "recursive_doubling", 1, 0,
      "send 0 to 0 | reduce 0 from 0 | send 0 to 3 | reduce 0 from 3 (final)"},
     {LS_COLL_ALLREDUCE, "halving_doubling", 1, 0,

@@ -37,8 +37,11 @@ static void check_plans(ls_plan_t **plans, uint32_t n, const char *expected)
 
 static void exchange(ls_plan_t *plan, uint32_t peer, bool reduce)
 {
-    const ls_exchange_t both = {.send_to = peer, .num_send_blocks = 1, .recv_from = peer, .num_recv_blocks = 1,
-                                .reduce = reduce};
+    const ls_exchange_t both = {.send_to         = peer,
+                                .num_send_blocks = 1,
+                                .recv_from       = peer,
+                                .num_recv_blocks = 1,
+                                .reduce          = reduce};
 
     CHECK_EQ_INT(ls_plan_add_exchange(plan, &both), LS_OK);
 }
