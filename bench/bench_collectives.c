@@ -63,16 +63,15 @@ static const char *transport_in_use(ls_context_h ctx)
 
 static void print_header(bench_job_t *job, int argc, char **argv)
 {
-    char         command[COMMAND_ROOM] = "", library[MPI_MAX_LIBRARY_VERSION_STRING];
-    char         model[MODEL_ROOM];
-    size_t       used      = 0;
-    int          length    = 0;
-    const char  *transport = transport_in_use(job->ctx);
-    cpu_set_t    cpus;
+    char        command[COMMAND_ROOM] = "", library[MPI_MAX_LIBRARY_VERSION_STRING];
+    char        model[MODEL_ROOM];
+    size_t      used      = 0;
+    int         length    = 0;
+    const char *transport = transport_in_use(job->ctx);
+    cpu_set_t   cpus;
 
     for (int i = 0; i < argc && used < sizeof(command); i++) {
-        used += (size_t)snprintf(command + used, sizeof(command) - used, "%s%s", (i > 0) ? " " : "",
-                                 argv[i]);
+        used += (size_t)snprintf(command + used, sizeof(command) - used, "%s%s", (i > 0) ? " " : "", argv[i]);
     }
     MPI_Get_library_version(library, &length);
     library[strcspn(library, "\n")] = '\0';
@@ -135,7 +134,7 @@ int main(int argc, char **argv)
     char            error[BENCH_ERROR_ROOM] = "";
     bench_options_t options                 = {0};
     const bool      is_good                 = bench_options_parse(argc, argv, &options, error);
-    const int       wanted = options.multi_node ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+    const int       wanted   = options.multi_node ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
     int             provided = 0, rank = 0, code = 0;
 
     if (is_good && !options.help && (options.cases & BENCH_CASE_BUSY)) {
@@ -153,8 +152,7 @@ int main(int argc, char **argv)
             bench_options_usage(stdout);
         }
     } else if (provided < wanted) {
-        bench_latch_die("this MPI does not let a second thread call it (level %d of %d)", provided,
-                        wanted);
+        bench_latch_die("this MPI does not let a second thread call it (level %d of %d)", provided, wanted);
     } else {
         code = run(&options, argc, argv);
     }

@@ -17,8 +17,10 @@
 #include "bench_job.h"
 #include "bench_trio.h"
 
-#define BUDGET_US 1e6
-#define SEED      11U
+#define BUDGET_US      1e6
+#define MIN_ITERATIONS 20
+#define MAX_ITERATIONS 200000 /* the time is to decide: a round must see many time slices */
+#define SEED           11U
 
 static pid_t loop_pid; /* 0: none */
 
@@ -101,8 +103,8 @@ static void run_size(bench_job_t *job, const bench_buffers_t *buffers, size_t by
     const bench_limits_t limits = {
         .iterations     = job->options->iterations,
         .warmup         = job->options->warmup,
-        .min_iterations = 20,
-        .max_iterations = 2000,
+        .min_iterations = MIN_ITERATIONS,
+        .max_iterations = MAX_ITERATIONS,
         .budget_us      = BUDGET_US,
     };
     const uint64_t count = bytes / bench_data_type_size(job->options->dtype);
@@ -130,8 +132,8 @@ void bench_busy_run(bench_job_t *job)
 
     bench_trio_alloc(job, sizes[2], 1, &buffers);
     bench_table_begin(&job->report, "busy: one busy loop beside each rank, on the same cores",
-                      "medians, and means, in which few long stalls show; lost: busy / idle",
-                      columns, sizeof(columns) / sizeof(columns[0]));
+                      "medians, and means, in which few long stalls show; lost: busy / idle", columns,
+                      sizeof(columns) / sizeof(columns[0]));
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         run_size(job, &buffers, sizes[i]);
     }

@@ -24,8 +24,7 @@ static ls_reduce_t reduce_of(const bench_request_t *request)
 {
     const bool is_weighted = (request->op == LS_WEIGHTED_MEAN);
 
-    return (ls_reduce_t){.op     = request->op,
-                         .weight = is_weighted ? bench_data_weight(request->rank) : 0.0};
+    return (ls_reduce_t){.op = request->op, .weight = is_weighted ? bench_data_weight(request->rank) : 0.0};
 }
 
 static const void *mpi_input(const bench_request_t *request)
@@ -101,8 +100,8 @@ static ls_status_t allreduce_post(bench_request_t *request)
 static void allreduce_mpi(bench_request_t *request)
 {
     MPI_Allreduce(mpi_input(request), request->output, (int)request->total,
-                  bench_data_mpi_type(request->dtype),
-                  bench_data_mpi_op(request->dtype, request->op), MPI_COMM_WORLD);
+                  bench_data_mpi_type(request->dtype), bench_data_mpi_op(request->dtype, request->op),
+                  MPI_COMM_WORLD);
 }
 
 static uint64_t allreduce_wrong(const bench_request_t *request, unsigned seed)
@@ -181,8 +180,8 @@ static ls_status_t reduce_scatter_post(bench_request_t *request)
 static void reduce_scatter_mpi(bench_request_t *request)
 {
     MPI_Reduce_scatter(mpi_input(request), request->output, request->mpi_blocks,
-                       bench_data_mpi_type(request->dtype),
-                       bench_data_mpi_op(request->dtype, request->op), MPI_COMM_WORLD);
+                       bench_data_mpi_type(request->dtype), bench_data_mpi_op(request->dtype, request->op),
+                       MPI_COMM_WORLD);
 }
 
 static uint64_t reduce_scatter_wrong(const bench_request_t *request, unsigned seed)
@@ -200,8 +199,7 @@ static ls_status_t alltoall_post(bench_request_t *request)
 {
     const ls_tensor_t tensor = tensor_of(request);
 
-    return ls_alltoall_async(request->ctx, &tensor, request->blocks, request_output, request_done,
-                             request);
+    return ls_alltoall_async(request->ctx, &tensor, request->blocks, request_output, request_done, request);
 }
 
 static void alltoall_mpi(bench_request_t *request)
@@ -231,21 +229,51 @@ static uint64_t alltoall_wrong(const bench_request_t *request, unsigned seed)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const bench_collective_t collectives[] = {
-    {.name = "allreduce", .has_in_place = true, .is_reducing = true,
-     .input_count = count_total, .output_count = count_total, .bus_factor = factor_twice_others,
-     .post = allreduce_post, .mpi = allreduce_mpi, .wrong = allreduce_wrong},
-    {.name = "broadcast", .has_in_place = true, .is_reducing = false,
-     .input_count = count_total, .output_count = count_total, .bus_factor = factor_one,
-     .post = broadcast_post, .mpi = broadcast_mpi, .wrong = broadcast_wrong},
-    {.name = "allgather", .has_in_place = false, .is_reducing = false,
-     .input_count = count_block, .output_count = count_total, .bus_factor = factor_others,
-     .post = allgather_post, .mpi = allgather_mpi, .wrong = allgather_wrong},
-    {.name = "reduce_scatter", .has_in_place = true, .is_reducing = true,
-     .input_count = count_total, .output_count = count_block, .bus_factor = factor_others,
-     .post = reduce_scatter_post, .mpi = reduce_scatter_mpi, .wrong = reduce_scatter_wrong},
-    {.name = "alltoall", .has_in_place = false, .is_reducing = false,
-     .input_count = count_total, .output_count = count_my_block_from_all, .bus_factor = factor_others,
-     .post = alltoall_post, .mpi = alltoall_mpi, .wrong = alltoall_wrong},
+    {.name         = "allreduce",
+     .has_in_place = true,
+     .is_reducing  = true,
+     .input_count  = count_total,
+     .output_count = count_total,
+     .bus_factor   = factor_twice_others,
+     .post         = allreduce_post,
+     .mpi          = allreduce_mpi,
+     .wrong        = allreduce_wrong},
+    {.name         = "broadcast",
+     .has_in_place = true,
+     .is_reducing  = false,
+     .input_count  = count_total,
+     .output_count = count_total,
+     .bus_factor   = factor_one,
+     .post         = broadcast_post,
+     .mpi          = broadcast_mpi,
+     .wrong        = broadcast_wrong},
+    {.name         = "allgather",
+     .has_in_place = false,
+     .is_reducing  = false,
+     .input_count  = count_block,
+     .output_count = count_total,
+     .bus_factor   = factor_others,
+     .post         = allgather_post,
+     .mpi          = allgather_mpi,
+     .wrong        = allgather_wrong},
+    {.name         = "reduce_scatter",
+     .has_in_place = true,
+     .is_reducing  = true,
+     .input_count  = count_total,
+     .output_count = count_block,
+     .bus_factor   = factor_others,
+     .post         = reduce_scatter_post,
+     .mpi          = reduce_scatter_mpi,
+     .wrong        = reduce_scatter_wrong},
+    {.name         = "alltoall",
+     .has_in_place = false,
+     .is_reducing  = false,
+     .input_count  = count_total,
+     .output_count = count_my_block_from_all,
+     .bus_factor   = factor_others,
+     .post         = alltoall_post,
+     .mpi          = alltoall_mpi,
+     .wrong        = alltoall_wrong},
 };
 
 const bench_collective_t *bench_collective_find(const char *name)
@@ -301,9 +329,9 @@ bool bench_collective_has_mpi(const bench_request_t *request)
 void bench_collective_init(bench_request_t *request, unsigned seed)
 {
     if (request->output != request->input) {
-        memset(request->output, 0x5A, request->collective->output_count(request) *
-                                          bench_data_type_size(request->dtype));
+        memset(request->output, 0x5A,
+               request->collective->output_count(request) * bench_data_type_size(request->dtype));
     }
-    bench_data_fill(request->input, request->collective->input_count(request), request->dtype,
-                    request->op, request->rank, seed);
+    bench_data_fill(request->input, request->collective->input_count(request), request->dtype, request->op,
+                    request->rank, seed);
 }

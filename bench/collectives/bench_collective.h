@@ -31,8 +31,8 @@ typedef struct bench_request {
     void                     *input, *output; /* equal: in place */
     bench_latch_t            *latch;          /* lowered when a post has ended */
     char                      name[BENCH_NAME_ROOM];
-    uint64_t                 *blocks;                    /* elements of each rank's block */
-    int                      *mpi_blocks, *mpi_offsets;  /* the same for MPI */
+    uint64_t                 *blocks;                      /* elements of each rank's block */
+    int                      *mpi_blocks, *mpi_offsets;    /* the same for MPI */
     int                      *mpi_mine, *mpi_mine_offsets; /* my block, once per rank */
 } bench_request_t;
 

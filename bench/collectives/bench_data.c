@@ -74,14 +74,22 @@ bool bench_data_has_op(ls_dtype_t dtype, ls_op_t op)
 MPI_Datatype bench_data_mpi_type(ls_dtype_t dtype)
 {
     switch (dtype) {
-    case LS_FLOAT32: return MPI_FLOAT;
-    case LS_FLOAT64: return MPI_DOUBLE;
-    case LS_INT8: return MPI_INT8_T;
-    case LS_UINT8: return MPI_UINT8_T;
-    case LS_INT32: return MPI_INT32_T;
-    case LS_INT64: return MPI_INT64_T;
-    case LS_BOOL: return MPI_C_BOOL;
-    default: return MPI_DATATYPE_NULL;
+    case LS_FLOAT32:
+        return MPI_FLOAT;
+    case LS_FLOAT64:
+        return MPI_DOUBLE;
+    case LS_INT8:
+        return MPI_INT8_T;
+    case LS_UINT8:
+        return MPI_UINT8_T;
+    case LS_INT32:
+        return MPI_INT32_T;
+    case LS_INT64:
+        return MPI_INT64_T;
+    case LS_BOOL:
+        return MPI_C_BOOL;
+    default:
+        return MPI_DATATYPE_NULL;
     }
 }
 
@@ -90,10 +98,14 @@ MPI_Op bench_data_mpi_op(ls_dtype_t dtype, ls_op_t op)
     const bool is_bool = (dtype == LS_BOOL);
 
     switch (op) {
-    case LS_MIN: return is_bool ? MPI_LAND : MPI_MIN;
-    case LS_MAX: return is_bool ? MPI_LOR : MPI_MAX;
-    case LS_PRODUCT: return is_bool ? MPI_LAND : MPI_PROD;
-    default: return is_bool ? MPI_LOR : MPI_SUM;
+    case LS_MIN:
+        return is_bool ? MPI_LAND : MPI_MIN;
+    case LS_MAX:
+        return is_bool ? MPI_LOR : MPI_MAX;
+    case LS_PRODUCT:
+        return is_bool ? MPI_LAND : MPI_PROD;
+    default:
+        return is_bool ? MPI_LOR : MPI_SUM;
     }
 }
 
@@ -151,13 +163,27 @@ static void store(void *place, ls_dtype_t dtype, double value)
     const uint16_t brain = (uint16_t)(bits >> 16);
 
     switch (dtype) {
-    case LS_FLOAT16: memcpy(place, &half, 2); break;
-    case LS_BFLOAT16: memcpy(place, &brain, 2); break;
-    case LS_FLOAT32: memcpy(place, &f32, 4); break;
-    case LS_FLOAT64: memcpy(place, &value, 8); break;
-    case LS_INT32: memcpy(place, &i32, 4); break;
-    case LS_INT64: memcpy(place, &i64, 8); break;
-    default: memcpy(place, &small, 1); break;
+    case LS_FLOAT16:
+        memcpy(place, &half, 2);
+        break;
+    case LS_BFLOAT16:
+        memcpy(place, &brain, 2);
+        break;
+    case LS_FLOAT32:
+        memcpy(place, &f32, 4);
+        break;
+    case LS_FLOAT64:
+        memcpy(place, &value, 8);
+        break;
+    case LS_INT32:
+        memcpy(place, &i32, 4);
+        break;
+    case LS_INT64:
+        memcpy(place, &i64, 8);
+        break;
+    default:
+        memcpy(place, &small, 1);
+        break;
     }
 }
 
@@ -174,19 +200,27 @@ static double load(const unsigned char *place, ls_dtype_t dtype)
 
     memcpy(&as, place, types[dtype].bytes);
     switch (dtype) {
-    case LS_FLOAT16: return half_to_double(as.u16);
-    case LS_BFLOAT16: as.bits = (uint32_t)as.u16 << 16; return (double)as.f32;
-    case LS_FLOAT32: return (double)as.f32;
-    case LS_FLOAT64: return as.f64;
-    case LS_INT8: return (double)(int8_t)place[0];
-    case LS_INT32: return (double)as.i32;
-    case LS_INT64: return (double)as.i64;
-    default: return (double)place[0];
+    case LS_FLOAT16:
+        return half_to_double(as.u16);
+    case LS_BFLOAT16:
+        as.bits = (uint32_t)as.u16 << 16;
+        return (double)as.f32;
+    case LS_FLOAT32:
+        return (double)as.f32;
+    case LS_FLOAT64:
+        return as.f64;
+    case LS_INT8:
+        return (double)(int8_t)place[0];
+    case LS_INT32:
+        return (double)as.i32;
+    case LS_INT64:
+        return (double)as.i64;
+    default:
+        return (double)place[0];
     }
 }
 
-void bench_data_fill(void *buffer, uint64_t count, ls_dtype_t dtype, ls_op_t op, unsigned rank,
-                     unsigned seed)
+void bench_data_fill(void *buffer, uint64_t count, ls_dtype_t dtype, ls_op_t op, unsigned rank, unsigned seed)
 {
     const size_t   bytes = types[dtype].bytes;
     unsigned char  period[BENCH_DATA_PERIOD * sizeof(double)];
@@ -217,16 +251,20 @@ void bench_data_expect_rank(ls_dtype_t dtype, ls_op_t op, unsigned rank, unsigne
 static double as_held(ls_dtype_t dtype, double value)
 {
     switch (dtype) {
-    case LS_INT8: return (double)(int8_t)(uint8_t)(int64_t)value;
-    case LS_UINT8: return (double)(uint8_t)(int64_t)value;
-    case LS_INT32: return (double)(int32_t)(uint32_t)(int64_t)value;
-    case LS_BOOL: return (value != 0.0) ? 1.0 : 0.0;
-    default: return value;
+    case LS_INT8:
+        return (double)(int8_t)(uint8_t)(int64_t)value;
+    case LS_UINT8:
+        return (double)(uint8_t)(int64_t)value;
+    case LS_INT32:
+        return (double)(int32_t)(uint32_t)(int64_t)value;
+    case LS_BOOL:
+        return (value != 0.0) ? 1.0 : 0.0;
+    default:
+        return value;
     }
 }
 
-static double reduced_value(ls_dtype_t dtype, ls_op_t op, unsigned num_ranks, unsigned seed,
-                            unsigned index)
+static double reduced_value(ls_dtype_t dtype, ls_op_t op, unsigned num_ranks, unsigned seed, unsigned index)
 {
     double sum = 0.0, weighted = 0.0, weights = 0.0, product = 1.0, low = INFINITY, high = -INFINITY;
 
@@ -241,12 +279,18 @@ static double reduced_value(ls_dtype_t dtype, ls_op_t op, unsigned num_ranks, un
         high = fmax(high, value);
     }
     switch (op) {
-    case LS_MEAN: return (types[dtype].tolerance > 0.0) ? sum / num_ranks : trunc(sum / num_ranks);
-    case LS_WEIGHTED_MEAN: return weighted / weights;
-    case LS_MIN: return low;
-    case LS_MAX: return high;
-    case LS_PRODUCT: return as_held(dtype, product);
-    default: return as_held(dtype, sum);
+    case LS_MEAN:
+        return (types[dtype].tolerance > 0.0) ? sum / num_ranks : trunc(sum / num_ranks);
+    case LS_WEIGHTED_MEAN:
+        return weighted / weights;
+    case LS_MIN:
+        return low;
+    case LS_MAX:
+        return high;
+    case LS_PRODUCT:
+        return as_held(dtype, product);
+    default:
+        return as_held(dtype, sum);
     }
 }
 
@@ -255,8 +299,7 @@ void bench_data_expect_reduced(ls_dtype_t dtype, ls_op_t op, unsigned num_ranks,
 {
     const bool is_rounded = (op == LS_MEAN || op == LS_WEIGHTED_MEAN);
 
-    *expected_p = (bench_expected_t){.dtype     = dtype,
-                                     .tolerance = is_rounded ? types[dtype].tolerance : 0.0};
+    *expected_p = (bench_expected_t){.dtype = dtype, .tolerance = is_rounded ? types[dtype].tolerance : 0.0};
     for (unsigned i = 0; i < BENCH_DATA_PERIOD; i++) {
         expected_p->values[i] = reduced_value(dtype, op, num_ranks, seed, i);
     }

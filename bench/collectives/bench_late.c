@@ -57,8 +57,7 @@ static void wait_costs(const bench_job_t *job, const bench_runner_t *runner, wai
     }
 }
 
-static void print_costs(bench_job_t *job, size_t bytes, const char *what,
-                        const bench_runner_t *runner)
+static void print_costs(bench_job_t *job, size_t bytes, const char *what, const bench_runner_t *runner)
 {
     wait_cost_t cost;
 
@@ -75,9 +74,8 @@ static void print_costs(bench_job_t *job, size_t bytes, const char *what,
     MPI_Allreduce(MPI_IN_PLACE, figures, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 
     const bench_cell_t cells[] = {
-        {.number = (double)bytes},   {.text = what},
-        {.number = figures[0]},      {.number = figures[1]},
-        {.number = figures[2]},      {.number = figures[3]},
+        {.number = (double)bytes}, {.text = what},         {.number = figures[0]},
+        {.number = figures[1]},    {.number = figures[2]}, {.number = figures[3]},
     };
 
     bench_table_row(&job->report, cells);
@@ -91,8 +89,8 @@ void bench_late_run(bench_job_t *job)
 
     bench_trio_alloc(job, sizes[1], 1, &buffers);
     bench_table_begin(&job->report, "late: rank 0 hands over 100 ms after the others",
-                      "per waiting rank: medians, and max_% over ranks and repeats; % of one core",
-                      columns, sizeof(columns) / sizeof(columns[0]));
+                      "per waiting rank: medians, and max_% over ranks and repeats; % of one core", columns,
+                      sizeof(columns) / sizeof(columns[0]));
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         const uint64_t count = sizes[i] / bench_data_type_size(job->options->dtype);
         bench_runner_t runners[BENCH_WAYS];

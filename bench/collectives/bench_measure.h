@@ -16,14 +16,15 @@
 typedef struct bench_runner {
     double (*once)(void *arg); /* does it once; the time it took, in microseconds */
     void         *arg;
-    bench_stats_t stats;       /* microseconds; of each figure the largest of all ranks */
+    bench_stats_t stats; /* microseconds; of each figure the largest of all ranks */
 } bench_runner_t;
 
+/* Each runner for itself goes on until one of these is reached. */
 typedef struct bench_limits {
-    unsigned iterations; /* of each runner; 0: as many as fit into `budget_us` */
-    unsigned warmup;
+    unsigned iterations; /* 0: as many as fit into the time; otherwise just so many */
     unsigned min_iterations, max_iterations;
-    double   budget_us;  /* for the slowest of the runners */
+    double   budget_us;
+    unsigned warmup; /* iterations before */
 } bench_limits_t;
 
 /* Collective.  Runners without `once` are left out and get NAN. */

@@ -40,7 +40,8 @@ void bench_options_usage(FILE *out)
           "  -b SIZE          smallest size in bytes (4); K, M and G are powers of 1024\n"
           "  -e SIZE          largest size in bytes (64M)\n"
           "  -f FACTOR        each size is the one before times this (4)\n"
-          "  -n COUNT         timed iterations (as many as fit into 0.3 s per size, 5 to 2000)\n"
+          "  -n COUNT         timed iterations (as many as fit into 0.3 s, 5 to 2000; more time in\n"
+          "                   the cases other than sweep)\n"
           "  -w COUNT         iterations before the clock counts (5)\n"
           "  -o OP            sum, mean, weighted_mean, min, max, product (sum)\n"
           "  -t TYPE          float16, bfloat16, float32, float64, int8, uint8, int32, int64,\n"
@@ -61,8 +62,8 @@ void bench_options_usage(FILE *out)
           out);
 }
 
-static bool parse_count(const char *flag, const char *text, unsigned low, unsigned high,
-                        unsigned *value_p, char *error)
+static bool parse_count(const char *flag, const char *text, unsigned low, unsigned high, unsigned *value_p,
+                        char *error)
 {
     char *end = NULL;
 
@@ -70,8 +71,7 @@ static bool parse_count(const char *flag, const char *text, unsigned low, unsign
     const unsigned long value = strtoul(text, &end, 10);
 
     if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value < low || value > high) {
-        snprintf(error, BENCH_ERROR_ROOM, "%s: '%s' is not a number from %u to %u", flag, text, low,
-                 high);
+        snprintf(error, BENCH_ERROR_ROOM, "%s: '%s' is not a number from %u to %u", flag, text, low, high);
         return false;
     }
     *value_p = (unsigned)value;
@@ -97,8 +97,7 @@ static bool parse_size(const char *flag, const char *text, uint64_t *bytes_p, ch
     }
     if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value == 0 ||
         value > (1ULL << 40 >> shift)) {
-        snprintf(error, BENCH_ERROR_ROOM, "%s: '%s' is not a size like 4, 64K, 16M or 1G", flag,
-                 text);
+        snprintf(error, BENCH_ERROR_ROOM, "%s: '%s' is not a size like 4, 64K, 16M or 1G", flag, text);
         return false;
     }
     *bytes_p = (uint64_t)value << shift;
@@ -145,12 +144,23 @@ static bool parse_words(int flag, const char *text, bench_options_t *options, ch
 static bool parse_switch(int flag, bench_options_t *options)
 {
     switch (flag) {
-    case 'h': options->help = true; return true;
-    case OPT_IN_PLACE: options->in_place = true; return true;
-    case OPT_NO_MPI: options->with_mpi = false; return true;
-    case OPT_MULTI_NODE: options->multi_node = true; return true;
-    case OPT_JSON: options->json_path = optarg; return true;
-    default: return false;
+    case 'h':
+        options->help = true;
+        return true;
+    case OPT_IN_PLACE:
+        options->in_place = true;
+        return true;
+    case OPT_NO_MPI:
+        options->with_mpi = false;
+        return true;
+    case OPT_MULTI_NODE:
+        options->multi_node = true;
+        return true;
+    case OPT_JSON:
+        options->json_path = optarg;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -159,20 +169,26 @@ static bool parse_flag(int flag, bench_options_t *options, char *error)
     uint64_t factor;
 
     switch (flag) {
-    case 'b': return parse_size("-b", optarg, &options->min_bytes, error);
-    case 'e': return parse_size("-e", optarg, &options->max_bytes, error);
+    case 'b':
+        return parse_size("-b", optarg, &options->min_bytes, error);
+    case 'e':
+        return parse_size("-e", optarg, &options->max_bytes, error);
     case 'f':
         if (!parse_size("-f", optarg, &factor, error)) {
             return false;
         }
         options->factor = factor;
         return true;
-    case 'n': return parse_count("-n", optarg, 1, 10000000, &options->iterations, error);
-    case 'w': return parse_count("-w", optarg, 0, 1000000, &options->warmup, error);
+    case 'n':
+        return parse_count("-n", optarg, 1, 1000000, &options->iterations, error);
+    case 'w':
+        return parse_count("-w", optarg, 0, 1000000, &options->warmup, error);
     case OPT_INFLIGHT:
         return parse_count("--inflight", optarg, 1, BENCH_INFLIGHT_MAX, &options->inflight, error);
-    case OPT_CASE: return parse_case(optarg, &options->cases, error);
-    default: return parse_words(flag, optarg, options, error);
+    case OPT_CASE:
+        return parse_case(optarg, &options->cases, error);
+    default:
+        return parse_words(flag, optarg, options, error);
     }
 }
 
@@ -201,13 +217,19 @@ static bool check_together(const bench_options_t *options, char *error)
     return true;
 }
 
-bool bench_options_parse(int argc, char **argv, bench_options_t *options_p,
-                         char error[BENCH_ERROR_ROOM])
+bool bench_options_parse(int argc, char **argv, bench_options_t *options_p, char error[BENCH_ERROR_ROOM])
 {
     bench_options_t options = {
-        .min_bytes = 4, .max_bytes = 64U << 20, .factor = 4, .warmup = 5, .inflight = 1,
-        .op = LS_SUM, .dtype = LS_FLOAT32, .collective = "allreduce", .cases = BENCH_CASE_SWEEP,
-        .with_mpi = true,
+        .min_bytes  = 4,
+        .max_bytes  = 64U << 20,
+        .factor     = 4,
+        .warmup     = 5,
+        .inflight   = 1,
+        .op         = LS_SUM,
+        .dtype      = LS_FLOAT32,
+        .collective = "allreduce",
+        .cases      = BENCH_CASE_SWEEP,
+        .with_mpi   = true,
     };
     int flag;
 

@@ -38,8 +38,7 @@ typedef struct bench_options {
 } bench_options_t;
 
 /* Prints nothing, so that n ranks do not complain n times: false, and why in `error`. */
-bool bench_options_parse(int argc, char **argv, bench_options_t *options_p,
-                         char error[BENCH_ERROR_ROOM]);
+bool bench_options_parse(int argc, char **argv, bench_options_t *options_p, char error[BENCH_ERROR_ROOM]);
 
 void bench_options_usage(FILE *out);
 

@@ -17,14 +17,14 @@
 #include "bench_latch.h"
 #include "bench_measure.h"
 
-#define DTYPE         LS_FLOAT32
-#define PIECE         (256 * 1024 / (int)sizeof(float))
-#define GAP           64U
-#define BYTES         ((size_t)BENCH_RESNET50_ELEMENTS * sizeof(float))
-#define ARENA         (BYTES + BENCH_RESNET50_TENSORS * (GAP + 64U))
-#define FIRST_SEED    3U
-#define LAST_SEED     4U
-#define TITLE         "resnet50: one step, 161 gradients, 25557032 float32, 102.2 MB"
+#define DTYPE      LS_FLOAT32
+#define PIECE      (256 * 1024 / (int)sizeof(float))
+#define GAP        64U
+#define BYTES      ((size_t)BENCH_RESNET50_ELEMENTS * sizeof(float))
+#define ARENA      (BYTES + BENCH_RESNET50_TENSORS * (GAP + 64U))
+#define FIRST_SEED 3U
+#define LAST_SEED  4U
+#define TITLE      "resnet50: one step, 161 gradients, 25557032 float32, 102.2 MB"
 
 enum { OURS, OURS_IN_PLACE, MPI_TENSORS, MPI_TENSORS_IN_PLACE, MPI_PIECES, MEMCPY, WAYS };
 
@@ -56,17 +56,16 @@ static double run_ours_to(step_t *step, char *output)
     for (unsigned i = BENCH_RESNET50_TENSORS; i-- > 0;) {
         const bench_parameter_t *parameter = &step->parameters[i];
         const ls_tensor_t        tensor    = {
-            .name     = parameter->name,
-            .dtype    = DTYPE,
-            .num_dims = parameter->num_dims,
-            .shape    = parameter->shape,
-            .input    = step->input + step->offsets[i],
-            .output   = output + step->offsets[i],
-            .count    = parameter->count,
+                      .name     = parameter->name,
+                      .dtype    = DTYPE,
+                      .num_dims = parameter->num_dims,
+                      .shape    = parameter->shape,
+                      .input    = step->input + step->offsets[i],
+                      .output   = output + step->offsets[i],
+                      .count    = parameter->count,
         };
 
-        bench_latch_must(ls_allreduce_async(step->job->ctx, &tensor, NULL, bench_latch_done,
-                                            &step->latch),
+        bench_latch_must(ls_allreduce_async(step->job->ctx, &tensor, NULL, bench_latch_done, &step->latch),
                          parameter->name);
     }
     bench_latch_wait(&step->latch);
@@ -101,8 +100,8 @@ static double run_mpi_tensors_in_place(void *arg)
     const uint64_t start_ns = bench_latch_now_ns();
 
     for (unsigned i = BENCH_RESNET50_TENSORS; i-- > 0;) {
-        MPI_Allreduce(MPI_IN_PLACE, step->input + step->offsets[i],
-                      (int)step->parameters[i].count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, step->input + step->offsets[i], (int)step->parameters[i].count, MPI_FLOAT,
+                      MPI_SUM, MPI_COMM_WORLD);
     }
     return (double)(bench_latch_now_ns() - start_ns) / 1e3;
 }
@@ -116,8 +115,8 @@ static double run_mpi_pieces(void *arg)
     for (int done = 0; done < BENCH_RESNET50_ELEMENTS; done += PIECE) {
         const int left = BENCH_RESNET50_ELEMENTS - done;
 
-        MPI_Allreduce(MPI_IN_PLACE, numbers + done, (left < PIECE) ? left : PIECE, MPI_FLOAT,
-                      MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, numbers + done, (left < PIECE) ? left : PIECE, MPI_FLOAT, MPI_SUM,
+                      MPI_COMM_WORLD);
     }
     return (double)(bench_latch_now_ns() - start_ns) / 1e3;
 }
@@ -159,8 +158,7 @@ static step_t *create(const bench_job_t *job)
     step_t *step   = bench_job_alloc(sizeof(*step));
     size_t  offset = 0;
 
-    *step = (step_t){
-        .job = job, .input = bench_job_alloc(ARENA), .output = bench_job_alloc(ARENA)};
+    *step = (step_t){.job = job, .input = bench_job_alloc(ARENA), .output = bench_job_alloc(ARENA)};
     bench_resnet50_list(step->parameters);
     for (unsigned i = 0; i < BENCH_RESNET50_TENSORS; i++) {
         step->offsets[i] = offset;
@@ -190,12 +188,12 @@ static void print_rows(bench_job_t *job, const bench_runner_t *runners)
     for (unsigned i = 0; i < WAYS; i++) {
         const bench_stats_t *stats   = &runners[i].stats;
         const bench_cell_t   cells[] = {
-            {.text = names[i]},
-            {.number = stats->median / 1e3},
-            {.number = stats->min / 1e3},
-            {.number = stats->p99 / 1e3},
-            {.number = stats->median / runners[OURS].stats.median},
-            {.number = stats->median / runners[OURS_IN_PLACE].stats.median},
+              {.text = names[i]},
+              {.number = stats->median / 1e3},
+              {.number = stats->min / 1e3},
+              {.number = stats->p99 / 1e3},
+              {.number = stats->median / runners[OURS].stats.median},
+              {.number = stats->median / runners[OURS_IN_PLACE].stats.median},
         };
 
         if (runners[i].once != NULL) {
@@ -206,28 +204,28 @@ static void print_rows(bench_job_t *job, const bench_runner_t *runners)
 
 void bench_resnet50_run(bench_job_t *job)
 {
-    const bool           with_mpi = job->options->with_mpi;
-    const bench_limits_t limits   = {.iterations     = job->options->iterations,
-                                     .warmup         = job->options->warmup,
-                                     .min_iterations = 10,
-                                     .max_iterations = 100,
-                                     .budget_us      = 1.5e6};
-    step_t              *step     = create(job);
+    const bool           with_mpi      = job->options->with_mpi;
+    const bench_limits_t limits        = {.iterations     = job->options->iterations,
+                                          .warmup         = job->options->warmup,
+                                          .min_iterations = 10,
+                                          .max_iterations = 100,
+                                          .budget_us      = 1.5e6};
+    step_t              *step          = create(job);
     bench_runner_t       runners[WAYS] = {
-        [OURS]                 = {.once = run_ours, .arg = step},
-        [OURS_IN_PLACE]        = {.once = run_ours_in_place, .arg = step},
-        [MPI_TENSORS]          = {.once = with_mpi ? run_mpi_tensors : NULL, .arg = step},
-        [MPI_TENSORS_IN_PLACE] = {.once = with_mpi ? run_mpi_tensors_in_place : NULL, .arg = step},
-        [MPI_PIECES]           = {.once = with_mpi ? run_mpi_pieces : NULL, .arg = step},
-        [MEMCPY]               = {.once = run_memcpy, .arg = step},
+              [OURS]                 = {.once = run_ours, .arg = step},
+              [OURS_IN_PLACE]        = {.once = run_ours_in_place, .arg = step},
+              [MPI_TENSORS]          = {.once = with_mpi ? run_mpi_tensors : NULL, .arg = step},
+              [MPI_TENSORS_IN_PLACE] = {.once = with_mpi ? run_mpi_tensors_in_place : NULL, .arg = step},
+              [MPI_PIECES]           = {.once = with_mpi ? run_mpi_pieces : NULL, .arg = step},
+              [MEMCPY]               = {.once = run_memcpy, .arg = step},
     };
     uint64_t wrong = check(step, step->output, FIRST_SEED) + check(step, step->input, FIRST_SEED);
 
     memset(step->input, 0, ARENA); /* so that in place the values do not grow */
     bench_measure(&limits, runners, WAYS);
     wrong += check(step, step->output, LAST_SEED) + check(step, step->input, LAST_SEED);
-    bench_table_begin(&job->report, TITLE, "medians; the last columns: times as long as lockstep",
-                      columns, sizeof(columns) / sizeof(columns[0]));
+    bench_table_begin(&job->report, TITLE, "medians; the last columns: times as long as lockstep", columns,
+                      sizeof(columns) / sizeof(columns[0]));
     print_rows(job, runners);
     bench_table_end(&job->report);
     job->num_wrong += wrong;

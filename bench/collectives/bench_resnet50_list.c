@@ -6,10 +6,12 @@
  * Each convolution has a kernel without bias and a batch norm with gamma and beta.
  * 53 convolutions x 3 + 2 = 161 tensors, 25,557,032 numbers.
  */
-#include <assert.h>
+#include "bench_resnet50.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "bench_resnet50.h"
+#include "bench_latch.h"
 
 #define STAGES  4
 #define CLASSES 1000
@@ -21,10 +23,11 @@ typedef struct list {
     uint64_t           num_elements;
 } list_t;
 
-static void add(list_t *list, const char *layer, const char *what, unsigned num_dims,
-                const int64_t *shape)
+static void add(list_t *list, const char *layer, const char *what, unsigned num_dims, const int64_t *shape)
 {
-    assert(list->num_tensors < BENCH_RESNET50_TENSORS);
+    if (list->num_tensors == BENCH_RESNET50_TENSORS) {
+        bench_latch_die("the list of ResNet-50 has more than %d tensors", BENCH_RESNET50_TENSORS);
+    }
 
     bench_parameter_t *parameter = &list->parameters[list->num_tensors++];
 
@@ -77,6 +80,8 @@ void bench_resnet50_list(bench_parameter_t parameters_p[BENCH_RESNET50_TENSORS])
     add(&list, "predictions", "kernel", 2, (int64_t[]){channels, CLASSES});
     add(&list, "predictions", "bias", 1, (int64_t[]){CLASSES});
 
-    assert(list.num_tensors == BENCH_RESNET50_TENSORS);
-    assert(list.num_elements == BENCH_RESNET50_ELEMENTS);
+    if (list.num_tensors != BENCH_RESNET50_TENSORS || list.num_elements != BENCH_RESNET50_ELEMENTS) {
+        bench_latch_die("the list of ResNet-50 has %u tensors and %" PRIu64 " numbers", list.num_tensors,
+                        list.num_elements);
+    }
 }

@@ -39,20 +39,20 @@ static void print_row(bench_job_t *job, const bench_trio_t *trio, const bench_ru
     const double              memcpy_us  = runners[BENCH_MEMCPY].stats.median;
     const double              algbw      = (double)trio->bytes / ours->median / 1e3;
     const bench_cell_t        cells[]    = {
-        {.number = (double)trio->bytes},
-        {.number = (double)trio->requests[0].total},
-        {.text = bench_data_type_name(options->dtype)},
-        {.text = collective->is_reducing ? bench_data_op_name(options->op) : "-"},
-        {.number = ours->median},
-        {.number = ours->min},
-        {.number = ours->p99},
-        {.number = algbw},
-        {.number = algbw * collective->bus_factor((double)job->num_ranks)},
-        {.number = (double)wrong},
-        {.number = mpi_us},
-        {.number = mpi_us / ours->median},
-        {.number = memcpy_us},
-        {.number = (memcpy_us > 0.0) ? ours->median / memcpy_us : (double)NAN},
+                  {.number = (double)trio->bytes},
+                  {.number = (double)trio->requests[0].total},
+                  {.text = bench_data_type_name(options->dtype)},
+                  {.text = collective->is_reducing ? bench_data_op_name(options->op) : "-"},
+                  {.number = ours->median},
+                  {.number = ours->min},
+                  {.number = ours->p99},
+                  {.number = algbw},
+                  {.number = algbw * collective->bus_factor((double)job->num_ranks)},
+                  {.number = (double)wrong},
+                  {.number = mpi_us},
+                  {.number = mpi_us / ours->median},
+                  {.number = memcpy_us},
+                  {.number = (memcpy_us > 0.0) ? ours->median / memcpy_us : (double)NAN},
     };
 
     bench_table_row(&job->report, cells);

@@ -14,9 +14,9 @@
 
 typedef struct bench_column {
     const char *title;
-    const char *key;    /* in JSON; NULL: the title */
+    const char *key; /* in JSON; NULL: the title */
     int         width;
-    int         digits; /* after the point */
+    int         digits;  /* after the point */
     bool        has_bar; /* a bar before it */
 } bench_column_t;
 

@@ -35,12 +35,12 @@ void bench_trio_free(bench_buffers_t *buffers)
 /* Like the gradients of a model: a name of its own for each tensor, the same at each iteration. */
 static void name_request(bench_request_t *request, size_t bytes, unsigned index)
 {
-    snprintf(request->name, sizeof(request->name), "bench.%s.%zu.%u", request->collective->name,
-             bytes, index);
+    snprintf(request->name, sizeof(request->name), "bench.%s.%zu.%u", request->collective->name, bytes,
+             index);
 }
 
-void bench_trio_create(const bench_job_t *job, const bench_buffers_t *buffers,
-                       const char *collective, uint64_t count, bench_trio_t *trio)
+void bench_trio_create(const bench_job_t *job, const bench_buffers_t *buffers, const char *collective,
+                       uint64_t count, bench_trio_t *trio)
 {
     *trio = (bench_trio_t){
         .requests    = calloc(buffers->num_tensors, sizeof(*trio->requests)),

@@ -33,8 +33,8 @@ void bench_trio_alloc(const bench_job_t *job, size_t max_bytes, unsigned num_ten
                       bench_buffers_t *buffers_p);
 void bench_trio_free(bench_buffers_t *buffers);
 
-void bench_trio_create(const bench_job_t *job, const bench_buffers_t *buffers,
-                       const char *collective, uint64_t count, bench_trio_t *trio);
+void bench_trio_create(const bench_job_t *job, const bench_buffers_t *buffers, const char *collective,
+                       uint64_t count, bench_trio_t *trio);
 void bench_trio_destroy(bench_trio_t *trio);
 
 /* Run ours once on new data and count what is wrong, over all ranks. */
