@@ -34,7 +34,7 @@ static unsigned list_counts(const job_t *job, ls_dtype_t dtype, ls_op_t op, uint
     for (; num_counts < sizeof(all) / sizeof(all[0]); num_counts++) {
         counts[num_counts] = all[num_counts];
     }
-    if ((dtype == LS_FLOAT32 || dtype == LS_BFLOAT16) && (op == LS_SUM || op == LS_WEIGHTED_MEAN)) {
+    if ((dtype == LS_FLOAT32 || dtype == LS_BFLOAT16) && op == LS_SUM) {
         counts[num_counts++] = LARGE_PRIME;
     }
     return num_counts;

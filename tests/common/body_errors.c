@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bodies.h"
 #include "trial.h"
@@ -212,6 +213,8 @@ void body_stall(job_t *job, void *arg)
                   "'%s' lacks the tensor or rank %u", request.message, missing);
         JOB_CHECK(job, seconds > 0.9 * ABORT_SECONDS && seconds < LIMIT_SECONDS, "told after %.1f s", seconds);
     }
+    /* The one that stayed away must not be early for what follows: that would stall too. */
+    usleep(job->rank == missing ? (ABORT_SECONDS + 1) * 1000000 : 0);
     check_alive(job, "after the stall");
     job_check_same(job, "stall");
 }

@@ -43,7 +43,7 @@ static void submit_group(job_t *job, trial_t *trials, job_batch_t *batch)
 
 static void try_group(job_t *job, uint64_t seed, ls_op_t op, bool in_place)
 {
-    static const uint64_t   counts[GROUP_SIZE] = {0, 1, 3, 64, PRIME, 4099, LARGE_PRIME};
+    static const uint64_t   counts[GROUP_SIZE] = {0, 1, 3, 64, PRIME, 4099, 20011};
     static const ls_dtype_t dtypes[3] = {LS_FLOAT32, LS_FLOAT64, LS_BFLOAT16};
     trial_t                 trials[GROUP_SIZE];
     job_batch_t             batch;
@@ -86,7 +86,7 @@ void body_group(job_t *job, void *arg)
 
 static void try_broadcast(job_t *job, uint64_t seed, ls_dtype_t dtype, unsigned root, bool in_place)
 {
-    const uint64_t counts[] = {0, 1, job->size + 1, PRIME, dtype == LS_FLOAT64 ? LARGE_PRIME : 2};
+    const uint64_t counts[] = {0, 1, job->size + 1, PRIME, dtype == LS_FLOAT64 && root == 0 ? LARGE_PRIME : 2};
     trial_plan_t   plans[sizeof(counts) / sizeof(counts[0])];
 
     for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
