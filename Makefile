@@ -16,13 +16,11 @@ build: setup ## build the library, the tests and the bench into build/
 	@tools/build main
 
 demo: build ## run the bench table with 2 ranks (RANKS=n for more)
-	@tools/ranks -n $(RANKS) bench/bench_collectives
+	@bench/run --ranks $(RANKS) --mpi $$(basename $$(ls -d build/openmpi build/mpich 2>/dev/null | head -1)) -- --case sweep
 
 bench: setup ## run the bench table under each installed MPI, one after the other
 	@tools/build main mpich
-	@for mpi in openmpi mpich; do \
-	    [ ! -d build/$$mpi ] || tools/ranks --mpi $$mpi -n $(RANKS) bench/bench_collectives || exit 1; \
-	done
+	@bench/run --ranks $(RANKS)
 
 test: setup ## run all tests; the last line counts them
 	@tools/run_tests
