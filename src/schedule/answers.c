@@ -54,11 +54,15 @@ static bool check_names(ls_schedule_h schedule, const ls_message_t *message)
 
 static bool check_adopt(ls_schedule_h schedule, const ls_message_t *message)
 {
+    bool is_taken[LS_SCHEDULE_NUM_ADOPTED] = {false};
+
     for (uint32_t i = 0; i < message->num_buckets; i++) {
-        if (ls_adopted_find(schedule, message->buckets[i].id) != NULL ||
-            (i > 0 && message->buckets[i].id == message->buckets[i - 1].id)) {
+        const uint32_t id = message->buckets[i].id;
+
+        if (ls_adopted_find(schedule, id) != NULL || is_taken[id - LS_SCHEDULE_FIRST_ADOPTED]) {
             return false;
         }
+        is_taken[id - LS_SCHEDULE_FIRST_ADOPTED] = true;
     }
     return check_names(schedule, message);
 }
