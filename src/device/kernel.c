@@ -113,7 +113,8 @@ static void scale_in_type(const ls_kernel_cast_t *args)
 /* Neither is float32: go through it.  The scale is applied where the wider type is. */
 static void cast_in_two_steps(const ls_kernel_cast_t *args)
 {
-    const size_t     in_size = ls_dtype_size(args->src_dtype), out_size = ls_dtype_size(args->dst_dtype);
+    const size_t     in_size    = ls_dtype_size(args->src_dtype);
+    const size_t     out_size   = ls_dtype_size(args->dst_dtype);
     const bool       scale_last = (args->dst_dtype == LS_FLOAT64);
     float            between[TWO_STEP_COUNT];
     ls_kernel_cast_t in = *args, out = *args;

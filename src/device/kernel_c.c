@@ -27,13 +27,11 @@ VEC_INLINE acc_f16 unpack_f16(raw_f16 v)
     const vec_u32_t bias     = (vec_u32_t){0} + (112U << 23);
     const vec_i32_t is_small = (vec_i32_t)body < (1 << 23);
     const vec_i32_t is_inf   = (vec_i32_t)body >= (31 << 23);
-    const vec_i32_t is_nan   = (vec_i32_t)body > (31 << 23);
-    const vec_u32_t quiet    = (vec_u32_t)is_nan & (1U << 22);
     /* Without its leading one: put one there, and subtract it as a number. */
     const vec_f32_t small = (vec_f32_t)(body + bias + (1U << 23)) - 0x1p-14F;
     const vec_u32_t large = body + bias + ((vec_u32_t)is_inf & bias);
 
-    return (acc_f16)(choose(is_small, (vec_u32_t)small, large) | quiet | sign);
+    return (acc_f16)(choose(is_small, (vec_u32_t)small, large) | sign);
 }
 
 VEC_INLINE raw_f16 pack_f16(acc_f16 v)

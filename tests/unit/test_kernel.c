@@ -182,7 +182,8 @@ static void check_output(const reduce_case_t *c, const uint8_t *mem, size_t gap)
     CHECK(is_guarded);
     if (memcmp(mem + gap + GUARD, c->expected, c->bytes) != 0) {
         CHECK_STR("as expected", "result");
-        fprintf(stderr, "    path %s, %s, %s of %u, count %zu, own %u, scale %g, divide %d, stream %d\n",
+        fprintf(stderr,
+                "    path %s, %s, %s of %u, count %zu, own %u, scale %g, divide %d, stream %d\n",
                 ls_kernel_path(), ls_dtype_name(c->args.dtype), ls_dtype_op_name(c->args.op),
                 c->args.num_src, c->args.count, c->args.own, c->args.scale, (int)c->args.divide,
                 c->args.stream);
