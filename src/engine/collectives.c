@@ -19,7 +19,7 @@ static ls_status_t make_request(ls_context_h ctx, const ls_tensor_t *tensor, ls_
                                 ls_done_fn done, void *arg, ls_request_t **request_p)
 {
     uint64_t      output_count;
-    ls_request_t *request;
+    ls_request_t *request = NULL;
     ls_status_t   status;
 
     ls_error_clear();
@@ -47,7 +47,7 @@ static ls_status_t make_request(ls_context_h ctx, const ls_tensor_t *tensor, ls_
 ls_status_t ls_allreduce_async(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce,
                                ls_done_fn done, void *arg)
 {
-    ls_request_t     *request;
+    ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, tensor, LS_COLL_ALLREDUCE, reduce, done, arg, &request);
 
     if (status == LS_OK) {
@@ -73,7 +73,7 @@ static ls_status_t make_group(ls_context_h ctx, const ls_tensor_t *tensors, unsi
     ls_queue_link_t *chain = NULL, **end = &chain;
 
     for (unsigned i = 0; i < num_tensors; i++) {
-        ls_request_t     *request;
+        ls_request_t     *request = NULL;
         const ls_status_t status =
             make_request(ctx, &tensors[i], LS_COLL_ALLREDUCE, reduce, group->done, group->arg, &request);
 
@@ -92,7 +92,7 @@ static ls_status_t make_group(ls_context_h ctx, const ls_tensor_t *tensors, unsi
 
 static ls_status_t hand_over_nothing(ls_context_h ctx, ls_request_kind_t kind, ls_done_fn done, void *arg)
 {
-    ls_request_t     *request;
+    ls_request_t     *request = NULL;
     const ls_status_t status = ls_request_create(kind, NULL, &request);
 
     if (status == LS_OK) {
@@ -141,7 +141,7 @@ ls_status_t ls_allreduce_group_async(ls_context_h ctx, const ls_tensor_t *tensor
 
 ls_status_t ls_broadcast_async(ls_context_h ctx, const ls_tensor_t *tensor, unsigned root, ls_done_fn done, void *arg)
 {
-    ls_request_t *request;
+    ls_request_t *request = NULL;
     ls_status_t   status;
 
     if (root >= ls_size(ctx)) {
@@ -158,7 +158,7 @@ ls_status_t ls_broadcast_async(ls_context_h ctx, const ls_tensor_t *tensor, unsi
 ls_status_t ls_allgather_async(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_fn output_fn, ls_done_fn done,
                                void *arg)
 {
-    ls_request_t *request;
+    ls_request_t *request = NULL;
     ls_status_t   status;
 
     if (output_fn == NULL) {
@@ -175,7 +175,7 @@ ls_status_t ls_allgather_async(ls_context_h ctx, const ls_tensor_t *tensor, ls_o
 ls_status_t ls_reduce_scatter_async(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce,
                                     ls_done_fn done, void *arg)
 {
-    ls_request_t     *request;
+    ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, tensor, LS_COLL_REDUCE_SCATTER, reduce, done, arg, &request);
 
     if (status == LS_OK) {
@@ -213,7 +213,7 @@ static ls_status_t copy_counts(ls_request_t *request, const uint64_t *counts, un
 ls_status_t ls_alltoall_async(ls_context_h ctx, const ls_tensor_t *tensor, const uint64_t *send_counts,
                               ls_output_fn output_fn, ls_done_fn done, void *arg)
 {
-    ls_request_t *request;
+    ls_request_t *request = NULL;
     ls_status_t   status;
 
     if (output_fn == NULL || send_counts == NULL) {
@@ -236,7 +236,7 @@ ls_status_t ls_alltoall_async(ls_context_h ctx, const ls_tensor_t *tensor, const
 ls_status_t ls_barrier_async(ls_context_h ctx, const char *name, ls_done_fn done, void *arg)
 {
     const ls_tensor_t nothing = {.name = name, .dtype = LS_UINT8};
-    ls_request_t     *request;
+    ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, &nothing, LS_COLL_BARRIER, NULL, done, arg, &request);
 
     if (status == LS_OK) {
@@ -252,7 +252,7 @@ ls_status_t ls_join_async(ls_context_h ctx, ls_done_fn done, void *arg)
 
 void ls_dump(ls_context_h ctx, int fd)
 {
-    ls_request_t *request;
+    ls_request_t *request = NULL;
 
     if (ls_request_create(LS_REQUEST_DUMP, NULL, &request) == LS_OK) {
         request->fd = fd;
