@@ -26,7 +26,8 @@ static ls_status_t parse(const char *text, ls_topology_t *topology)
         }
         dim = strtoul(at, &end, 10);
         if (dim == 0 || dim > topology->num_ranks) {
-            return ls_error_set(LS_ERR_CONFIG, "LOCKSTEP_TOPOLOGY=%s: %lu is not between 1 and the %u ranks of the job",
+            return ls_error_set(LS_ERR_CONFIG,
+                                "LOCKSTEP_TOPOLOGY=%s: %lu is not between 1 and the %u ranks of the job",
                                 text, dim, topology->num_ranks);
         }
         topology->dims[topology->num_dims++] = (uint32_t)dim;
