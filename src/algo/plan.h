@@ -40,13 +40,14 @@ typedef struct ls_step {
     uint32_t       num_peers;
     uint32_t       first_peer; /* index into plan->peers and plan->messages */
     bool           from_input; /* SEND, REDUCE: the own value is still the input; set by ls_plan_seal */
-    bool           is_final;   /* REDUCE: no later REDUCE of these blocks; set by ls_plan_seal */
+    bool           is_final;   /* REDUCE: gives the result, all ranks' values are in; by ls_plan_seal */
 } ls_step_t;
 
 typedef struct ls_plan {
     uint32_t   rank;
     uint32_t   num_ranks;
     uint32_t   num_blocks;
+    uint32_t   result_block, num_result_blocks; /* the other blocks only pass through this rank */
     uint32_t   num_steps;
     ls_step_t *steps;
     uint32_t  *peers;    /* ascending inside a step */
@@ -68,6 +69,9 @@ ls_status_t ls_plan_add_reduce(ls_plan_t *plan, uint32_t block, uint32_t num_blo
 ls_status_t ls_plan_add_store(ls_plan_t *plan, uint32_t block, uint32_t num_blocks, uint32_t peer);
 ls_status_t ls_plan_add_copy(ls_plan_t *plan, uint32_t block, uint32_t num_blocks);
 
+/* Which blocks are this rank's result: all, unless this is called (reduce_scatter: its own one). */
+void ls_plan_set_result(ls_plan_t *plan, uint32_t block, uint32_t num_blocks);
+
 /* Send one range, receive another: the step of rings and exchanges.  reduce: REDUCE, else STORE. */
 typedef struct ls_exchange {
     uint32_t send_to, send_block, num_send_blocks;
@@ -77,16 +81,23 @@ typedef struct ls_exchange {
 
 ls_status_t ls_plan_add_exchange(ls_plan_t *plan, const ls_exchange_t *exchange);
 
-/* Fill from_input and is_final; no step may be added afterwards.  LS_ERR_INTERNAL if a range mixes
- * states, a peer is out of range, the own rank, or not ascending. */
+/*
+ * Fill from_input and is_final; no step may be added afterwards.  A REDUCE is final when its blocks are
+ * in the result and this rank does not write them again: in a ring every rank reduces every block but
+ * one, and only the block that is not stored later is complete.  LS_ERR_INTERNAL if a range leaves the
+ * plan or mixes states, a peer is out of range, the own rank, or not ascending, or a COPY comes after
+ * another write of its blocks (in place it could not bring the input back).
+ */
 ls_status_t ls_plan_seal(ls_plan_t *plan);
 
-/* One line per step, for people and golden tests: "send 0..1 to 1 2 | reduce 1 from 0 (final)". */
+/* One line per step, for people and golden tests: "send 0..1 to 1 2", "reduce 1 from 0 (final)",
+ * "store 2 from 3", "copy 0", "send token to 1". */
 void ls_plan_print(const ls_plan_t *plan, int fd);
 
 /*
  * Proof for one algorithm and size: plans[r] is rank r's.  Checks that messages match in number and
- * in blocks, that no rank waits for ever (by running them), and counts nothing twice.
+ * in blocks, that no rank waits for ever (by running them), that no value is counted twice, and that a
+ * REDUCE is marked final exactly when all ranks' values are in.
  * LS_ERR_INTERNAL with a message that names rank and step.
  */
 ls_status_t ls_plan_check_all(ls_plan_t *const *plans, uint32_t num_ranks);

@@ -43,9 +43,8 @@ void ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns)
 
 void ls_bell_ring(ls_bell_t *bell)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_fetch_add(&bell->rings, 1);
     if (atomic_load(&bell->sleeping) != 0) {
-        atomic_fetch_add(&bell->rings, 1);
         (void)futex(&bell->rings, FUTEX_WAKE, 1, NULL);
     }
 }

@@ -18,14 +18,18 @@ static inline uint64_t ls_clock_ns(void)
     return (uint64_t)now.tv_sec * LS_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+#if defined(__x86_64__)
+#define LS_CLOCK_PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define LS_CLOCK_PAUSE() __asm__ volatile("yield")
+#else
+#define LS_CLOCK_PAUSE() ((void)0)
+#endif
+
 /* Tell the processor that this is a wait loop. */
 static inline void ls_clock_relax(void)
 {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    LS_CLOCK_PAUSE();
 }
 
 #endif

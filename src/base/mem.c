@@ -39,7 +39,7 @@ ls_status_t ls_mem_alloc(size_t size, const char *tag, void **mem_p)
 
 ls_status_t ls_mem_resize(void **mem_p, size_t old_size, size_t new_size, const char *tag)
 {
-    void             *grown;
+    void             *grown = NULL;
     const ls_status_t status = ls_mem_alloc(new_size, tag, &grown);
 
     if (status != LS_OK) {
@@ -56,7 +56,7 @@ ls_status_t ls_mem_resize(void **mem_p, size_t old_size, size_t new_size, const 
 ls_status_t ls_mem_strdup(const char *text, const char *tag, char **copy_p)
 {
     const size_t      size = strlen(text) + 1;
-    void             *copy;
+    void             *copy = NULL;
     const ls_status_t status = ls_mem_alloc(size, tag, &copy);
 
     if (status == LS_OK) {

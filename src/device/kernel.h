@@ -5,7 +5,8 @@
  * Each kernel has a plain C path and, where the processor has them, AVX2 and AVX-512 paths, chosen
  * once at load (LOCKSTEP_SIMD can ask for less).  All paths give the same bits: no fused
  * multiply-add, sources combined strictly in the order given, float16/bfloat16 rounded to nearest
- * even, NaN stays NaN.
+ * even, NaN stays NaN: what is reduced or rounded to 16 bits becomes the NaN with all bits set, and
+ * a min or max with a NaN is NaN.
  */
 #ifndef LS_DEVICE_KERNEL_H
 #define LS_DEVICE_KERNEL_H
@@ -51,7 +52,8 @@ void ls_kernel_reduce(const ls_kernel_reduce_t *args);
 /*
  * dst[i] = (dst_dtype)(scale * src[i]); the float types convert into each other, other types only
  * into themselves with scale 1.  Same type and scale 1 is a copy.  dst == src is allowed when the
- * types are equal.  The product is computed in float32 (float64 if either type is float64).
+ * types are equal.  The product is computed in float32 (float64 if either type is float64); between
+ * float64 and the 16-bit types the value passes through float32.
  */
 typedef struct ls_kernel_cast {
     ls_dtype_t  dst_dtype;
@@ -65,7 +67,8 @@ typedef struct ls_kernel_cast {
 
 void ls_kernel_cast(const ls_kernel_cast_t *args);
 
-/* The element that changes nothing: 0 for sum, 1 for product, the largest or smallest for min, max. */
+/* The element that changes nothing: 0 for sum, 1 for product, the largest (inf) for min, the smallest
+ * for max. */
 void ls_kernel_fill_identity(ls_dtype_t dtype, ls_op_t op, void *dst, size_t count);
 
 /* 64-bit hash of a byte range, the same on every machine and every path; for the audit. */

@@ -12,9 +12,11 @@
  * When it changes.  A name with another signature, or a bucket that stays partly filled for longer than
  * the patience, makes the coordinator freeze the bucket, ask every rank how often it has started it, and
  * - if all agree - give it up: its tensors are then agreed anew.  If a rank has already started it, the
- * others must fill it too, so it is left alone.
+ * others must fill it too: it is left alone, or given up when they have caught up.
  * When ranks disagree for good.  Different signatures fail the name at once on every rank that gives it,
  * with a message that shows each side; a name that some ranks do not give fails after the stall time.
+ * On a rank that does not hold the name then, the next item of that name fails with the same message, so
+ * that the ranks stay level.  Where some ranks have begun a bucket another cannot fill, the job is broken.
  * Join.  Buckets are given up, and names are run when all ranks that have not joined gave them.
  *
  * This module does no I/O and keeps no time: it is driven by submit, receive and tick, and answers
@@ -79,6 +81,10 @@ typedef struct ls_schedule_ops {
     void (*run)(void *arg, const ls_schedule_run_t *run);
     void (*fail)(void *arg, ls_schedule_item_t *item, ls_status_t status, const char *message);
     void (*joined)(void *arg); /* every rank has joined */
+    /* The ranks cannot go on: one cannot take part in a bucket that others have already begun, or there is
+     * no memory.  Everything held was failed, as by abort(); the engine should fail what it runs. At most
+     * once; may be NULL. */
+    void (*broken)(void *arg, ls_status_t status, const char *message);
 } ls_schedule_ops_t;
 
 typedef struct ls_schedule_params {
@@ -103,13 +109,14 @@ void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns);
 ls_status_t ls_schedule_receive(ls_schedule_h schedule, uint32_t from, const void *data, size_t size,
                                 uint64_t now_ns);
 
-/* Look at the clock; returns when it wants to be called next (UINT64_MAX: not before something comes). */
+/* Look at the clock, and send what the submits and receives since the last call gave to say: call it after
+ * each burst of them.  Returns when it wants to be called next (UINT64_MAX: not before something comes). */
 uint64_t ls_schedule_tick(ls_schedule_h schedule, uint64_t now_ns);
 
 /* The job is lost: fail every item held, and every one submitted from now on. */
 void ls_schedule_abort(ls_schedule_h schedule, ls_status_t status, const char *message);
 
-/* Is any item held (waiting for other ranks or other tensors)? */
+/* No item is held (waiting for other ranks or other tensors). */
 bool ls_schedule_is_idle(ls_schedule_h schedule);
 
 /* Buckets adopted and given up so far. */

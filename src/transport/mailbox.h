@@ -41,7 +41,9 @@ typedef struct ls_mailbox_address {
 } ls_mailbox_address_t;
 
 /* Open the own mailbox, tell its address to the node's ranks (the caller's work), connect to theirs.
- * A failure of either leaves nothing behind; the caller then goes without shared memory. */
+ * addresses are by local rank; the own one is not looked at.  A create that fails leaves nothing behind;
+ * after a connect that fails, only destroy is left to do.  The caller then goes without shared memory.
+ * Destroy says "stopped" to the peers, unless the rank was marked as gone before. */
 ls_status_t ls_mailbox_create(const ls_mailbox_params_t *params, ls_mailbox_h *mailbox_p);
 void        ls_mailbox_get_address(ls_mailbox_h mailbox, ls_mailbox_address_t *address_p);
 ls_status_t ls_mailbox_connect(ls_mailbox_h mailbox, const ls_mailbox_address_t *addresses);
@@ -59,6 +61,10 @@ void ls_mailbox_first_stages(ls_mailbox_h mailbox, uint32_t *segment_p, uint64_t
 bool ls_mailbox_find_lost(ls_mailbox_h mailbox, uint32_t *rank_p, char *text, size_t room);
 void ls_mailbox_mark_gone(ls_mailbox_h mailbox, const char *reason);
 void ls_mailbox_dump(ls_mailbox_h mailbox, int fd);
+
+/* The two halves of ops->send: one message for several ranks is published to all, then all are rung. */
+ls_status_t ls_mailbox_publish(ls_mailbox_h mailbox, const ls_send_t *send);
+void        ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank); /* after a publish to it */
 
 /* self is the mailbox. */
 extern const ls_transport_ops_t ls_mailbox_ops;

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/dtype.h"
+#include "device/kernel.h"
+#include "engine/engine_int.h"
+
+#define JOB_IS_STOPPED "the engine has stopped"
+
+/* ---- what the schedule tells us ---------------------------------------------------------------- */
+
+static void on_send(void *arg, uint32_t to, const void *data, size_t size)
+{
+    ls_control_send_schedule(arg, to, data, size);
+}
+
+static void on_run(void *arg, const ls_schedule_run_t *run)
+{
+    ls_context_h ctx = arg;
+    ls_work_t   *work;
+    ls_status_t  status = ls_work_begin(&ctx->works, run, ctx->now_ns, &work);
+
+    if (status != LS_OK) {
+        /* The other ranks run this bucket: without this rank nobody can go on. */
+        for (uint32_t slot = 0; slot < run->num_slots; slot++) {
+            if (run->slots[slot].item != NULL) {
+                ls_request_finish(ls_request_of_item(run->slots[slot].item), status, ls_last_error());
+            }
+        }
+        ls_engine_abort(ctx, status, ls_last_error());
+        return;
+    }
+    if (run->is_replay) {
+        LS_COUNT(ctx, buckets_replayed, 1);
+    } else {
+        LS_COUNT(ctx, buckets_negotiated, 1);
+    }
+    ls_trace("bucket %u begins: '%s' and %u more, %llu bytes", run->id, run->slots[0].name, run->num_slots - 1,
+             (unsigned long long)work->num_bytes);
+}
+
+static void on_fail(void *arg, ls_schedule_item_t *item, ls_status_t status, const char *message)
+{
+    ls_context_h ctx = arg;
+
+    LS_COUNT(ctx, requests_failed, 1);
+    ls_request_finish(ls_request_of_item(item), status, message);
+}
+
+static void on_joined(void *arg)
+{
+    ls_context_h  ctx     = arg;
+    ls_request_t *request = ctx->join_request;
+
+    ctx->join_request = NULL;
+    if (request != NULL) {
+        ls_request_finish(request, LS_OK, "");
+    }
+}
+
+static const ls_schedule_ops_t schedule_ops = {
+    .send   = on_send,
+    .run    = on_run,
+    .fail   = on_fail,
+    .joined = on_joined,
+};
+
+/* ---- what the callers tell us ------------------------------------------------------------------ */
+
+static void take_join(ls_context_h ctx, ls_request_t *request)
+{
+    if (ctx->is_lost) {
+        ls_request_finish(request, ctx->lost_status, ctx->lost_message);
+    } else if (ctx->join_request != NULL) {
+        ls_request_finish(request, LS_ERR_INVALID, "this rank has joined already");
+    } else {
+        ctx->join_request = request;
+        ctx->needs_tick   = true;
+        ls_schedule_join(ctx->schedule, ctx->now_ns);
+    }
+}
+
+static void take_stop(ls_context_h ctx, ls_request_t *request)
+{
+    ctx->stop_request = request;
+    if (ctx->is_lost) {
+        ctx->is_finished = true;
+    } else {
+        ls_control_say_bye(ctx);
+    }
+}
+
+static void take_collective(ls_context_h ctx, ls_request_t *request)
+{
+    const ls_signature_t *signature = &request->item.signature;
+
+    LS_COUNT(ctx, requests, 1);
+    LS_COUNT(ctx, bytes_in, signature->count * ls_dtype_size(signature->dtype));
+    request->item.submitted_ns = ctx->now_ns;
+    ctx->needs_tick            = true;
+    ls_schedule_submit(ctx->schedule, &request->item, ctx->now_ns);
+}
+
+static void take_request(ls_context_h ctx, ls_request_t *request)
+{
+    switch (request->kind) {
+    case LS_REQUEST_COLLECTIVE:
+        take_collective(ctx, request);
+        break;
+    case LS_REQUEST_NOTHING:
+        ls_request_finish(request, LS_OK, "");
+        break;
+    case LS_REQUEST_JOIN:
+        take_join(ctx, request);
+        break;
+    case LS_REQUEST_STOP:
+        take_stop(ctx, request);
+        break;
+    case LS_REQUEST_DUMP:
+        ls_dump_write(ctx, request->fd);
+        ls_request_finish(request, LS_OK, "");
+        break;
+    }
+}
+
+static void take_requests(ls_context_h ctx, bool *moved_p)
+{
+    ls_queue_link_t *link = ls_queue_take_all(&ctx->inbox);
+
+    while (link != NULL) {
+        ls_queue_link_t *next = link->next;
+
+        *moved_p = true;
+        take_request(ctx, (ls_request_t *)link);
+        link = next;
+    }
+}
+
+/* ---- work -------------------------------------------------------------------------------------- */
+
+static void trace_work(ls_context_h ctx, const ls_work_t *work, uint64_t end_ns)
+{
+    const char *name = (work->requests[0] != NULL) ? work->requests[0]->name : "(nothing given)";
+    char        detail[128];
+
+    snprintf(detail, sizeof(detail), "%s %s, %u tensors, %s", ls_algo_coll_name(work->signature.coll),
+             work->run.algo->name, work->num_slots, work->is_replay ? "replayed" : "negotiated");
+    ls_trace_add(ctx->trace, &(ls_trace_span_t){.row = "bucket", .name = name, .begin_ns = work->begin_ns,
+                                                .end_ns = end_ns, .bytes = work->num_bytes, .detail = detail});
+    for (uint32_t slot = 0; slot < work->num_slots; slot++) {
+        const ls_request_t *request = work->requests[slot];
+
+        if (request != NULL) {
+            ls_trace_add(ctx->trace,
+                         &(ls_trace_span_t){.row      = "request",
+                                            .name     = request->name,
+                                            .begin_ns = request->item.submitted_ns,
+                                            .end_ns   = end_ns,
+                                            .bytes    = request->item.signature.count *
+                                                     ls_dtype_size(request->item.signature.dtype)});
+        }
+    }
+}
+
+static void finish_work(ls_context_h ctx, ls_work_t *work)
+{
+    if (ctx->trace != NULL) {
+        trace_work(ctx, work, ls_clock_ns());
+    }
+    LS_COUNT(ctx, ns_copy, work->run.ns_copy);
+    LS_COUNT(ctx, ns_reduce, work->run.ns_reduce);
+    work->run.ns_copy = work->run.ns_reduce = 0;
+    ls_waiting_reset(ctx);
+    for (uint32_t slot = 0; slot < work->num_slots; slot++) {
+        if (work->requests[slot] != NULL) {
+            ls_request_finish(work->requests[slot], work->status,
+                              (work->status == LS_OK) ? "" : "the caller had no room for the output");
+        }
+    }
+    ls_work_end(&ctx->works, work);
+}
+
+static void progress_works(ls_context_h ctx, bool *moved_p)
+{
+    for (ls_work_t *work = ctx->works.active, *next; work != NULL; work = next) {
+        bool        moved  = false;
+        ls_status_t status = ls_work_progress(&ctx->works, work, &moved);
+
+        next = work->next;
+        if (moved) {
+            work->moved_ns = ctx->now_ns;
+            *moved_p       = true;
+        }
+        if (status == LS_OK) {
+            finish_work(ctx, work);
+        } else if (status != LS_IN_PROGRESS) {
+            ls_engine_abort(ctx, status, ls_last_error());
+            return;
+        }
+    }
+}
+
+/* ---- the thread -------------------------------------------------------------------------------- */
+
+static void turn(ls_context_h ctx)
+{
+    bool        moved = false;
+    ls_status_t status;
+
+    ctx->now_ns = ls_clock_ns();
+    take_requests(ctx, &moved);
+    status = ls_net_progress(ctx->net, &moved);
+    if (status != LS_OK) {
+        ls_engine_abort(ctx, status, ls_last_error());
+    }
+    ls_control_receive_all(ctx, &moved);
+    if (ctx->needs_tick || ctx->now_ns >= ctx->next_tick_ns) {
+        ctx->needs_tick   = false;
+        ctx->next_tick_ns = ls_schedule_tick(ctx->schedule, ctx->now_ns);
+    }
+    progress_works(ctx, &moved);
+    if (ctx->now_ns >= ctx->next_health_ns) {
+        ls_health_check(ctx);
+    }
+    ls_control_carry_out_abort(ctx);
+    ls_waiting_after_turn(ctx, moved);
+}
+
+static ls_status_t open_engine(ls_context_h ctx)
+{
+    ls_schedule_params_t params = {
+        .fusion_bytes   = ctx->config.fusion_bytes,
+        .patience_ns    = ctx->config.patience_ms * LS_NS_PER_MS,
+        .stall_warn_ns  = (uint64_t)(ctx->config.stall_warn_s * 1e9),
+        .stall_abort_ns = (uint64_t)(ctx->config.stall_abort_s * 1e9),
+        .ops            = &schedule_ops,
+        .arg            = ctx,
+    };
+    ls_status_t status;
+
+    status = ctx->is_local
+                 ? ls_net_create_local(ctx->params.local_job, ctx->params.local_rank, &ctx->config, &ctx->net)
+                 : ls_net_create_mpi(&ctx->config, &ctx->net);
+    if (status != LS_OK) {
+        return status;
+    }
+    ctx->place = *ls_net_place(ctx->net);
+    ctx->bell  = ls_net_bell(ctx->net);
+    ls_log_set_rank(ctx->place.rank);
+    params.rank      = ctx->place.rank;
+    params.num_ranks = ctx->place.topology.num_ranks;
+    status           = ls_schedule_create(&params, &ctx->schedule);
+    if (status != LS_OK) {
+        goto err_destroy_net;
+    }
+    status = ls_work_pool_init(&ctx->works, &ctx->config, ctx->net, ctx->choices);
+    if (status != LS_OK) {
+        goto err_destroy_schedule;
+    }
+    if (ctx->config.trace[0] != '\0' &&
+        ls_trace_create(ctx->config.trace, ctx->place.rank, ctx->place.host, &ctx->trace) != LS_OK) {
+        ls_warn("%s: going on without a trace", ls_last_error());
+    }
+    if (ctx->place.rank == 0) {
+        ls_info("%u ranks on %u nodes, %s, kernels %s", ctx->place.topology.num_ranks, ctx->place.topology.num_nodes,
+                ctx->place.description, ls_kernel_path());
+    }
+    return LS_OK;
+
+err_destroy_schedule:
+    ls_schedule_destroy(ctx->schedule);
+err_destroy_net:
+    ls_net_destroy(ctx->net, false);
+    return status;
+}
+
+static void close_engine(ls_context_h ctx)
+{
+    ls_request_t *stop = ctx->stop_request;
+    bool          moved;
+
+    if (!ctx->is_lost) {
+        ls_schedule_abort(ctx->schedule, LS_ERR_STOPPED, JOB_IS_STOPPED);
+        take_requests(ctx, &moved);
+    }
+    ls_registry_remove(ctx);
+    ls_trace_destroy(ctx->trace);
+    ls_work_pool_clear(&ctx->works);
+    ls_schedule_destroy(ctx->schedule);
+    ls_net_destroy(ctx->net, !ctx->is_lost);
+    ls_request_finish(stop, LS_OK, "");
+}
+
+static void report_start(ls_context_h ctx, ls_status_t status)
+{
+    pthread_mutex_lock(&ctx->start_lock);
+    ctx->is_started   = true;
+    ctx->start_status = status;
+    snprintf(ctx->start_message, sizeof(ctx->start_message), "%s", (status == LS_OK) ? "" : ls_last_error());
+    pthread_cond_signal(&ctx->start_cond);
+    pthread_mutex_unlock(&ctx->start_lock);
+}
+
+void *ls_engine_main(void *arg)
+{
+    ls_context_h      ctx = arg;
+    const ls_status_t status = open_engine(ctx);
+
+    report_start(ctx, status);
+    if (status == LS_OK) {
+        while (!ctx->is_finished) {
+            turn(ctx);
+        }
+        close_engine(ctx);
+    }
+    return NULL;
+}

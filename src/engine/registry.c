@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live contexts of this process.  When the process exits without stopping them, the other ranks are
+ * told at once; SIGUSR1 asks each engine for a dump.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/engine_int.h"
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static ls_context_h    live_contexts; /* lock: registry_lock */
+static bool            is_hooked;     /* lock: registry_lock */
+static pid_t           hooked_pid;    /* lock: registry_lock; children of a rank are not ranks */
+static _Atomic bool    dump_wanted_by_signal;
+
+/* Takes no lock: a signal handler may interrupt its holder.  The engines look at the flag themselves. */
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    atomic_store_explicit(&dump_wanted_by_signal, true, memory_order_relaxed);
+}
+
+static void on_exit_of_process(void)
+{
+    if (getpid() != hooked_pid) {
+        return;
+    }
+    pthread_mutex_lock(&registry_lock);
+    for (ls_context_h ctx = live_contexts; ctx != NULL; ctx = ctx->next_live) {
+        ls_net_mark_gone(ctx->net, "it exited without stopping");
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+static void hook_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, present;
+
+    /* The program's own handler is left alone. */
+    if (sigaction(SIGUSR1, NULL, &present) == 0 && present.sa_handler == SIG_DFL) {
+        sigaction(SIGUSR1, &action, NULL);
+    }
+}
+
+void ls_registry_add(ls_context_h ctx)
+{
+    pthread_mutex_lock(&registry_lock);
+    ctx->next_live = live_contexts;
+    live_contexts  = ctx;
+    if (ctx->config.dump_signal) {
+        hook_signal();
+    }
+    if (!is_hooked) {
+        is_hooked  = true;
+        hooked_pid = getpid();
+        atexit(on_exit_of_process);
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void ls_registry_remove(ls_context_h ctx)
+{
+    ls_context_h *link = &live_contexts;
+
+    pthread_mutex_lock(&registry_lock);
+    while (*link != NULL && *link != ctx) {
+        link = &(*link)->next_live;
+    }
+    if (*link != NULL) {
+        *link = ctx->next_live;
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void ls_registry_spread_signal(void)
+{
+    if (atomic_exchange_explicit(&dump_wanted_by_signal, false, memory_order_relaxed)) {
+        pthread_mutex_lock(&registry_lock);
+        for (ls_context_h ctx = live_contexts; ctx != NULL; ctx = ctx->next_live) {
+            atomic_store_explicit(&ctx->wants_dump, true, memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&registry_lock);
+    }
+}

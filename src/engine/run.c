@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/run.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Work on less than this is not timed: the clock would cost more than the work. */
+#define TIMED_BYTES (16 * LS_KIB)
+
+ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
+                        const ls_plan_t *plan)
+{
+    const size_t num_messages = plan->num_ranks * sizeof(ls_message_t);
+    const size_t num_counters = (plan->num_blocks + 1) * sizeof(uint32_t);
+    ls_status_t  status;
+    void        *mem;
+
+    *run   = (ls_run_t){.net = net, .budget = budget, .algo = algo, .plan = plan};
+    status = ls_mem_alloc((plan->num_ranks + 1) * sizeof(*run->received), "run sources", &mem);
+    if (status != LS_OK) {
+        return status;
+    }
+    run->received = mem;
+    for (unsigned i = 0; i < LS_RUN_WINDOW; i++) {
+        status = ls_mem_alloc(num_messages + num_counters, "run pass", &mem);
+        if (status != LS_OK) {
+            ls_run_clear(run);
+            return status;
+        }
+        run->passes[i].messages     = mem;
+        run->passes[i].contributors = (uint32_t *)((char *)mem + num_messages);
+    }
+    return LS_OK;
+}
+
+void ls_run_clear(ls_run_t *run)
+{
+    for (unsigned i = 0; i < LS_RUN_WINDOW; i++) {
+        ls_mem_free(run->passes[i].messages);
+    }
+    ls_mem_free((void *)run->received);
+    ls_geometry_clear(&run->geometry);
+    *run = (ls_run_t){0};
+}
+
+void ls_run_start(ls_run_t *run, uint32_t id, uint32_t iteration, uint32_t first_chunk)
+{
+    run->id           = id;
+    run->iteration    = iteration;
+    run->first_chunk  = first_chunk;
+    run->next_chunk   = 0;
+    run->num_finished = 0;
+}
+
+static ls_key_t pass_key(const ls_run_t *run, const ls_pass_t *pass)
+{
+    return ls_key_make(run->id, run->iteration, run->first_chunk + pass->chunk, 0);
+}
+
+static uint64_t step_count(const ls_run_t *run, const ls_pass_t *pass, const ls_step_t *step)
+{
+    return ls_geometry_count(&run->geometry, pass->chunk, step->block, step->num_blocks);
+}
+
+/* Both sides of a message know that it would be empty, and leave it out.  Tokens always go. */
+static bool is_skipped(const ls_step_t *step, uint64_t count)
+{
+    return count == 0 && step->num_blocks > 0;
+}
+
+static bool needs_messages(const ls_step_t *step)
+{
+    return step->kind == LS_STEP_REDUCE || step->kind == LS_STEP_STORE;
+}
+
+/* Announce all messages of a pass, in plan order, for transports that need to know beforehand. */
+static ls_status_t expect_all(ls_run_t *run, const ls_pass_t *pass)
+{
+    ls_status_t status = LS_OK;
+
+    for (uint32_t i = 0; i < run->plan->num_steps && status == LS_OK; i++) {
+        const ls_step_t *step  = &run->plan->steps[i];
+        const uint64_t   count = step_count(run, pass, step);
+
+        if (!needs_messages(step) || is_skipped(step, count)) {
+            continue;
+        }
+        for (uint32_t p = step->first_peer; p < step->first_peer + step->num_peers && status == LS_OK; p++) {
+            status = ls_net_expect(run->net, run->plan->peers[p], pass_key(run, pass) | run->plan->messages[p],
+                                   ls_bucket_wire_bytes(&run->bucket, count));
+        }
+    }
+    return status;
+}
+
+/* May one more pass begin?  If so, it is charged. */
+static bool take_budget(ls_run_t *run, ls_pass_t *pass)
+{
+    const uint64_t bytes = ls_bucket_wire_bytes(
+        &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
+
+    if (run->budget->used > 0 && run->budget->used + bytes > run->budget->limit) {
+        if (!run->budget->is_generous) {
+            return false;
+        }
+        run->budget->is_generous = false;
+    }
+    run->budget->used += bytes;
+    pass->bytes = bytes;
+    return true;
+}
+
+static void pass_end(ls_run_t *run, ls_pass_t *pass)
+{
+    run->budget->used -= pass->bytes;
+    pass->is_active = false;
+}
+
+static ls_status_t pass_start(ls_run_t *run, ls_pass_t *pass)
+{
+    pass->is_active = true;
+    pass->chunk     = run->next_chunk++;
+    pass->step      = 0;
+    pass->packed    = NULL;
+    for (uint32_t block = 0; block < run->plan->num_blocks; block++) {
+        pass->contributors[block] = run->contribution;
+    }
+    return ls_net_has_remote(run->net) ? expect_all(run, pass) : LS_OK;
+}
+
+static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
+{
+    const size_t   bytes        = ls_bucket_wire_bytes(&run->bucket, count);
+    const uint32_t contributors = (step->num_blocks > 0) ? pass->contributors[step->block] : 0;
+    ls_stage_t    *stage        = pass->packed;
+    ls_status_t    status;
+
+    pass->packed = NULL;
+    if (stage == NULL) {
+        uint64_t at = 0;
+
+        status = ls_net_stage(run->net, bytes, &stage);
+        if (status != LS_OK) {
+            return status;
+        }
+        for (uint32_t block = step->block; block < step->block + step->num_blocks; block++) {
+            const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
+
+            ls_bucket_pack(&run->bucket, step->from_input,
+                           step->from_input ? range.input_at : range.output_at, range.count,
+                           (char *)stage->data + ls_bucket_wire_bytes(&run->bucket, at));
+            at += range.count;
+        }
+    }
+    return ls_net_send(run->net, stage, bytes, pass_key(run, pass), contributors,
+                       &run->plan->peers[step->first_peer], &run->plan->messages[step->first_peer],
+                       step->num_peers);
+}
+
+/* All messages of a step, or LS_IN_PROGRESS. */
+static ls_status_t gather_messages(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, size_t bytes,
+                                   bool *moved_p)
+{
+    for (uint32_t i = 0; i < step->num_peers; i++) {
+        const uint32_t peer    = run->plan->peers[step->first_peer + i];
+        ls_message_t  *message = &pass->messages[i];
+
+        if (message->data != NULL) {
+            continue;
+        }
+        if (!ls_net_match(run->net, peer, pass_key(run, pass) | run->plan->messages[step->first_peer + i],
+                          message)) {
+            return LS_IN_PROGRESS;
+        }
+        *moved_p = true;
+        if (message->bytes != bytes) {
+            return ls_error_set(LS_ERR_INTERNAL, "rank %u sent %zu bytes of bucket %u where %zu were agreed", peer,
+                                message->bytes, run->id, bytes);
+        }
+    }
+    return LS_OK;
+}
+
+static void release_messages(ls_run_t *run, ls_pass_t *pass, uint32_t num_peers)
+{
+    for (uint32_t i = 0; i < num_peers; i++) {
+        if (pass->messages[i].data != NULL) {
+            ls_net_release(run->net, &pass->messages[i]);
+            pass->messages[i].data = NULL;
+        }
+    }
+}
+
+/* If the very next step sends what this one computes, let the reduction write the stage too. */
+static ls_status_t stage_for_next(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, size_t bytes)
+{
+    const ls_step_t *next = step + 1;
+
+    if (pass->step + 1 < run->plan->num_steps && next->kind == LS_STEP_SEND && next->block == step->block &&
+        next->num_blocks == step->num_blocks) {
+        return ls_net_stage(run->net, bytes, &pass->packed);
+    }
+    return LS_OK;
+}
+
+static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, uint64_t at)
+{
+    const ls_range_t range     = ls_geometry_range(&run->geometry, pass->chunk, block);
+    const size_t     offset    = ls_bucket_wire_bytes(&run->bucket, at);
+    uint32_t         own_index = 0;
+
+    for (uint32_t i = 0; i < step->num_peers; i++) {
+        run->received[i] = (const char *)pass->messages[i].data + offset;
+        own_index += (run->plan->peers[step->first_peer + i] < run->plan->rank) ? 1 : 0;
+        pass->contributors[block] += pass->messages[i].contributors;
+    }
+    ls_bucket_reduce(&run->bucket, &(ls_bucket_reduce_t){
+                                       .from_input   = step->from_input,
+                                       .is_final     = step->is_final,
+                                       .own_at       = range.input_at,
+                                       .at           = range.output_at,
+                                       .count        = range.count,
+                                       .own_index    = own_index,
+                                       .num_received = step->num_peers,
+                                       .received     = run->received,
+                                       .contributors = pass->contributors[block],
+                                       .packed = (pass->packed == NULL) ? NULL : (char *)pass->packed->data + offset,
+                                   });
+}
+
+static ls_status_t do_reduce(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, size_t bytes)
+{
+    const ls_status_t status = stage_for_next(run, pass, step, bytes);
+    uint64_t          at     = 0;
+
+    for (uint32_t block = step->block; block < step->block + step->num_blocks && status == LS_OK; block++) {
+        reduce_block(run, pass, step, block, at);
+        at += ls_geometry_range(&run->geometry, pass->chunk, block).count;
+    }
+    release_messages(run, pass, step->num_peers);
+    return status;
+}
+
+static void do_store(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step)
+{
+    const char *data = pass->messages[0].data;
+
+    for (uint32_t block = step->block; block < step->block + step->num_blocks; block++) {
+        const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
+
+        ls_bucket_store(&run->bucket, range.output_at, range.count, data);
+        data += ls_bucket_wire_bytes(&run->bucket, range.count);
+        pass->contributors[block] = pass->messages[0].contributors;
+    }
+    release_messages(run, pass, 1);
+}
+
+static void do_copy(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step)
+{
+    for (uint32_t block = step->block; block < step->block + step->num_blocks; block++) {
+        const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
+
+        ls_bucket_copy(&run->bucket, range.input_at, range.output_at, range.count, run->contribution);
+    }
+}
+
+/* One step, whose messages are here. */
+static ls_status_t execute(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
+{
+    const size_t   bytes = ls_bucket_wire_bytes(&run->bucket, count);
+    const bool     timed = bytes >= TIMED_BYTES;
+    const uint64_t begin = timed ? ls_clock_ns() : 0;
+    ls_status_t    status = LS_OK;
+
+    switch (step->kind) {
+    case LS_STEP_SEND:
+        status = do_send(run, pass, step, count);
+        break;
+    case LS_STEP_REDUCE:
+        status = do_reduce(run, pass, step, bytes);
+        break;
+    case LS_STEP_STORE:
+        do_store(run, pass, step);
+        break;
+    case LS_STEP_COPY:
+        do_copy(run, pass, step);
+        break;
+    case LS_STEP_KIND_COUNT:
+        break;
+    }
+    if (timed) {
+        *(step->kind == LS_STEP_REDUCE ? &run->ns_reduce : &run->ns_copy) += ls_clock_ns() - begin;
+    }
+    return status;
+}
+
+/* Go on until a message is missing.  LS_OK: the pass is through. */
+static ls_status_t pass_progress(ls_run_t *run, ls_pass_t *pass, bool *moved_p)
+{
+    while (pass->step < run->plan->num_steps) {
+        const ls_step_t *step   = &run->plan->steps[pass->step];
+        const uint64_t   count  = step_count(run, pass, step);
+        ls_status_t      status = LS_OK;
+
+        if (!is_skipped(step, count)) {
+            if (needs_messages(step)) {
+                status = gather_messages(run, pass, step, ls_bucket_wire_bytes(&run->bucket, count), moved_p);
+            }
+            if (status == LS_OK) {
+                status = execute(run, pass, step, count);
+            }
+            if (status != LS_OK) {
+                return status;
+            }
+        }
+        *moved_p = true;
+        pass->step++;
+    }
+    return LS_OK;
+}
+
+ls_status_t ls_run_progress(ls_run_t *run, bool *moved_p)
+{
+    const uint32_t num_chunks = run->geometry.num_chunks;
+
+    /* Oldest first: it is the one whose peers are most likely to have answered. */
+    for (uint32_t chunk = run->num_finished; chunk < num_chunks && chunk < run->num_finished + LS_RUN_WINDOW;
+         chunk++) {
+        ls_pass_t  *pass = &run->passes[chunk % LS_RUN_WINDOW];
+        ls_status_t status;
+
+        if (chunk == run->next_chunk) {
+            if (!take_budget(run, pass)) {
+                break;
+            }
+            status = pass_start(run, pass);
+            if (status != LS_OK) {
+                return status;
+            }
+        }
+        if (!pass->is_active) {
+            continue;
+        }
+        status = pass_progress(run, pass, moved_p);
+        if (status == LS_OK) {
+            pass_end(run, pass);
+        } else if (status != LS_IN_PROGRESS) {
+            return status;
+        }
+    }
+    while (run->num_finished < run->next_chunk && !run->passes[run->num_finished % LS_RUN_WINDOW].is_active) {
+        run->num_finished++;
+    }
+    return (run->num_finished == num_chunks) ? LS_OK : LS_IN_PROGRESS;
+}
+
+void ls_run_abandon(ls_run_t *run)
+{
+    for (unsigned i = 0; i < LS_RUN_WINDOW; i++) {
+        ls_pass_t *pass = &run->passes[i];
+
+        if (pass->is_active) {
+            release_messages(run, pass, run->plan->num_ranks);
+            if (pass->packed != NULL) {
+                ls_net_unstage(run->net, pass->packed);
+            }
+            pass->packed = NULL;
+            pass_end(run, pass);
+        }
+    }
+}
+
+void ls_run_visit_awaited(const ls_run_t *run, void (*visit)(void *arg, uint32_t rank), void *arg)
+{
+    for (unsigned i = 0; i < LS_RUN_WINDOW; i++) {
+        const ls_pass_t *pass = &run->passes[i];
+        const ls_step_t *step = &run->plan->steps[pass->step];
+
+        if (!pass->is_active || !needs_messages(step)) {
+            continue;
+        }
+        for (uint32_t p = 0; p < step->num_peers; p++) {
+            if (pass->messages[p].data == NULL) {
+                visit(arg, run->plan->peers[step->first_peer + p]);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run: one collective over one bucket, executing a plan chunk by chunk.
+ *
+ * Up to LS_RUN_WINDOW chunks are under way at once; each is a pass through the plan that goes on until
+ * it needs a message that has not come.  So while one chunk waits for a peer the next one is packed,
+ * and all of it stays in cache.
+ *
+ *     chunk 0   send  .  reduce+send  .  store
+ *     chunk 1         send  .  reduce+send  .  store
+ *     chunk 2                send  ...
+ *
+ * Engine thread only; never blocks.
+ */
+#ifndef LS_ENGINE_RUN_H
+#define LS_ENGINE_RUN_H
+
+#include "algo/algo.h"
+#include "engine/geometry.h"
+#include "fuse/bucket.h"
+#include "transport/net.h"
+
+/* At most 8: the MPI transport tells chunks apart by their number modulo 8. */
+#define LS_RUN_WINDOW 4
+
+/* Chunk numbers of the exchange of weights and lengths that precedes some runs. */
+#define LS_RUN_META_CHUNK 0x800000U
+
+/*
+ * How much may be staged at once, over all runs: as much as stays in the caches.  Oldest work first.
+ * Ranks may have begun buckets in different orders, so a limit alone could leave each waiting for what
+ * another has not begun: when nothing moves, is_generous lets one more pass begin.
+ */
+typedef struct ls_budget {
+    uint64_t limit, used; /* bytes */
+    bool     is_generous; /* cleared by the pass that makes use of it */
+} ls_budget_t;
+
+/* One chunk on its way through the plan. */
+typedef struct ls_pass {
+    bool          is_active;
+    uint32_t      chunk;
+    uint32_t      step;         /* next to execute */
+    ls_message_t *messages;     /* by position among the step's peers; data NULL: not here */
+    uint32_t     *contributors; /* per block: how many ranks' values are in it */
+    uint64_t      bytes;        /* taken from the budget */
+    ls_stage_t   *packed;       /* the next SEND's data, already written by the REDUCE before it */
+} ls_pass_t;
+
+typedef struct ls_run {
+    ls_net_h         net;
+    ls_budget_t     *budget;
+    const ls_plan_t *plan;
+    const ls_algo_t *algo;
+    uint32_t         id, iteration, first_chunk;
+    uint32_t         contribution; /* 1, or 0 when this rank gives nothing */
+    ls_geometry_t    geometry;
+    ls_bucket_t      bucket;
+    uint32_t         next_chunk, num_finished;
+    ls_pass_t        passes[LS_RUN_WINDOW];
+    const void     **received; /* room for num_ranks pointers */
+    uint64_t         ns_copy, ns_reduce; /* added to by progress, taken by the owner */
+} ls_run_t;
+
+/* Room for passes of this plan; geometry and bucket are the caller's to fill before start. */
+ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
+                        const ls_plan_t *plan);
+void        ls_run_clear(ls_run_t *run);
+
+void ls_run_start(ls_run_t *run, uint32_t id, uint32_t iteration, uint32_t first_chunk);
+
+/* Advance.  LS_OK: complete; LS_IN_PROGRESS: more to come; else failed.  *moved_p is set if anything was done. */
+ls_status_t ls_run_progress(ls_run_t *run, bool *moved_p);
+
+/* Give back what open passes hold, when the job is lost. */
+void ls_run_abandon(ls_run_t *run);
+
+/* Ranks whose messages the open passes wait for: calls `visit` for each, with repetitions. */
+void ls_run_visit_awaited(const ls_run_t *run, void (*visit)(void *arg, uint32_t rank), void *arg);
+
+#endif

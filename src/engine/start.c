@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start, stop and queries. */
+#include <signal.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/kernel.h"
+#include "engine/engine_int.h"
+
+static ls_status_t load_settings(ls_context_h ctx)
+{
+    ls_status_t status = ls_config_load(&ctx->config);
+
+    if (status != LS_OK) {
+        return status;
+    }
+    ls_log_set_level((ls_log_level_t)ctx->config.log);
+    status = ls_kernel_select(ctx->config.simd);
+    return (status != LS_OK) ? status : ls_choice_table_create(ctx->config.algo, &ctx->choices);
+}
+
+/* All signals go to the program's own threads. */
+static int create_thread(ls_context_h ctx)
+{
+    sigset_t all, before;
+    int      code;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    code = pthread_create(&ctx->thread, NULL, ls_engine_main, ctx);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0) {
+        pthread_setname_np(ctx->thread, "ls-engine");
+    }
+    return code;
+}
+
+static ls_status_t run_thread(ls_context_h ctx)
+{
+    const int code = create_thread(ctx);
+
+    if (code != 0) {
+        return ls_error_set(LS_ERR_SYSTEM, "cannot start the engine thread: %s", strerror(code));
+    }
+    pthread_mutex_lock(&ctx->start_lock);
+    while (!ctx->is_started) {
+        pthread_cond_wait(&ctx->start_cond, &ctx->start_lock);
+    }
+    pthread_mutex_unlock(&ctx->start_lock);
+    if (ctx->start_status != LS_OK) {
+        pthread_join(ctx->thread, NULL);
+        return ls_error_set(ctx->start_status, "%s", ctx->start_message);
+    }
+    return LS_OK;
+}
+
+static void context_destroy(ls_context_h ctx)
+{
+    ls_choice_table_destroy(ctx->choices);
+    pthread_cond_destroy(&ctx->start_cond);
+    pthread_mutex_destroy(&ctx->start_lock);
+    ls_mem_free(ctx);
+}
+
+ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
+{
+    ls_context_h ctx;
+    ls_status_t  status;
+    void        *mem;
+
+    ls_error_clear();
+    if (ctx_p == NULL) {
+        return ls_error_set(LS_ERR_INVALID, "ls_start needs a place for the context");
+    }
+    status = ls_mem_alloc(sizeof(*ctx), "context", &mem);
+    if (status != LS_OK) {
+        return status;
+    }
+    ctx = mem;
+    pthread_mutex_init(&ctx->start_lock, NULL);
+    pthread_cond_init(&ctx->start_cond, NULL);
+    if (params != NULL) {
+        ctx->params = *params;
+    }
+    ctx->is_local = ctx->params.local_job != NULL;
+    status        = load_settings(ctx);
+    if (status == LS_OK) {
+        status = run_thread(ctx);
+    }
+    if (status != LS_OK) {
+        context_destroy(ctx);
+        return status;
+    }
+    ls_registry_add(ctx);
+    *ctx_p = ctx;
+    return LS_OK;
+}
+
+void ls_stop(ls_context_h ctx)
+{
+    ls_request_t *request;
+
+    if (ctx == NULL) {
+        return;
+    }
+    if (ls_request_create(LS_REQUEST_STOP, NULL, &request) != LS_OK) {
+        ls_error("cannot stop: %s", ls_last_error());
+        return;
+    }
+    ls_queue_push(&ctx->inbox, &request->link);
+    ls_bell_ring(ctx->bell);
+    pthread_join(ctx->thread, NULL);
+    context_destroy(ctx);
+}
+
+unsigned ls_rank(ls_context_h ctx)
+{
+    return ctx->place.rank;
+}
+
+unsigned ls_size(ls_context_h ctx)
+{
+    return ctx->place.topology.num_ranks;
+}
+
+unsigned ls_local_rank(ls_context_h ctx)
+{
+    return ctx->place.local_rank;
+}
+
+unsigned ls_local_size(ls_context_h ctx)
+{
+    return ctx->place.local_size;
+}
+
+unsigned ls_num_nodes(ls_context_h ctx)
+{
+    return ctx->place.topology.num_nodes;
+}
+
+const char *ls_host(ls_context_h ctx)
+{
+    return ctx->place.host;
+}
+
+const char *ls_version(void)
+{
+    return LOCKSTEP_VERSION;
+}
+
+ls_status_t ls_print_settings(int fd, int with_values)
+{
+    return ls_config_print(fd, with_values != 0);
+}
+
+ls_status_t ls_print_choices(int fd)
+{
+    ls_config_t        config;
+    ls_choice_table_t *table;
+    ls_status_t        status = ls_config_load(&config);
+
+    if (status != LS_OK || (status = ls_choice_table_create(config.algo, &table)) != LS_OK) {
+        return status;
+    }
+    ls_choice_print(table, fd);
+    ls_choice_table_destroy(table);
+    return LS_OK;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the engine thread waits without taking the core from those who compute.
+ *
+ *   something open      look, look, ...      look and yield ...     sleep until the bell
+ *                       |--- a few us ---|------ spin_us ------|---------------------->
+ *   nothing open        yield a few times, so that the caller that was just called back may run and
+ *                       hand in the next request without a system call; then sleep
+ *
+ * Ranks of the node ring the bell.  Messages of MPI ring nothing: while one is awaited, sleep is cut into
+ * pauses that grow from 20 us to 500 us; when none is, the engine of a job with several nodes looks every
+ * 2 ms for control messages.
+ */
+#include <sched.h>
+
+#include "base/clock.h"
+#include "engine/engine_int.h"
+
+#define PURE_SPIN_NS  (10 * LS_NS_PER_US)
+#define IDLE_SPIN_NS  (10 * LS_NS_PER_US)
+#define POLL_FIRST_NS (20 * LS_NS_PER_US)
+#define POLL_LAST_NS  (500 * LS_NS_PER_US)
+#define REMOTE_NS     (2 * LS_NS_PER_MS)
+#define GENEROUS_FIRST_NS (50 * LS_NS_PER_US)
+#define GENEROUS_LAST_NS  LS_NS_PER_MS
+#define HEALTH_NS     (100 * LS_NS_PER_MS)
+
+void ls_waiting_reset(ls_context_h ctx)
+{
+    ctx->waiting.generous_ns = GENEROUS_FIRST_NS;
+}
+
+static bool is_open(ls_context_h ctx)
+{
+    return ctx->works.active != NULL || !ls_schedule_is_idle(ctx->schedule);
+}
+
+static uint64_t sleep_limit(ls_context_h ctx)
+{
+    uint64_t limit = HEALTH_NS;
+
+    if (ctx->next_tick_ns > ctx->now_ns && ctx->next_tick_ns - ctx->now_ns < limit) {
+        limit = ctx->next_tick_ns - ctx->now_ns;
+    }
+    if (ls_net_needs_polling(ctx->net)) {
+        limit                = (ctx->waiting.poll_ns < limit) ? ctx->waiting.poll_ns : limit;
+        ctx->waiting.poll_ns = (2 * ctx->waiting.poll_ns < POLL_LAST_NS) ? 2 * ctx->waiting.poll_ns : POLL_LAST_NS;
+    } else if (ls_net_has_remote(ctx->net) && limit > REMOTE_NS) {
+        limit = REMOTE_NS;
+    }
+    return limit;
+}
+
+static void disarm(ls_context_h ctx)
+{
+    if (ctx->waiting.is_armed) {
+        ls_bell_sleep(ctx->bell, ctx->waiting.bell_key, 0);
+        ctx->waiting.is_armed = false;
+    }
+}
+
+/* True if this turn's wait was only a look. */
+static bool spin(ls_context_h ctx)
+{
+    const bool     open  = is_open(ctx);
+    const uint64_t quiet = ctx->now_ns - ctx->waiting.quiet_since_ns;
+    const uint64_t limit = open ? ctx->config.spin_us * LS_NS_PER_US : IDLE_SPIN_NS;
+
+    if (quiet >= limit) {
+        return false;
+    }
+    if (open && quiet < PURE_SPIN_NS) {
+        ls_clock_relax();
+    } else {
+        sched_yield();
+    }
+    return true;
+}
+
+/* Nothing has moved for a while: perhaps the other ranks have begun other buckets.  Begin one more pass,
+ * with growing patience, because most often the others are just late. */
+static bool be_generous(ls_context_h ctx)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+
+    if (ctx->works.active == NULL || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns ||
+        ctx->works.budget.is_generous) {
+        return false;
+    }
+    waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;
+    ctx->works.budget.is_generous = true;
+    return true;
+}
+
+void ls_waiting_after_turn(ls_context_h ctx, bool moved)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+
+    if (moved) {
+        disarm(ctx);
+        waiting->quiet_since_ns = 0;
+        waiting->poll_ns        = POLL_FIRST_NS;
+        return;
+    }
+    if (waiting->quiet_since_ns == 0) {
+        waiting->quiet_since_ns = ctx->now_ns;
+    }
+    if (be_generous(ctx)) {
+        return;
+    }
+    if (!waiting->is_armed) {
+        if (spin(ctx)) {
+            return;
+        }
+        /* One more turn after listening: what came before it must not be slept over. */
+        waiting->bell_key = ls_bell_listen(ctx->bell);
+        waiting->is_armed = true;
+        return;
+    }
+    waiting->is_armed = false;
+    LS_COUNT(ctx, sleeps, 1);
+    ls_bell_sleep(ctx->bell, waiting->bell_key, sleep_limit(ctx));
+    if (is_open(ctx)) {
+        LS_COUNT(ctx, ns_wait, ls_clock_ns() - ctx->now_ns);
+    }
+}

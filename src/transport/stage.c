@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stages come in classes of size.  Each class has a stack of free stages, so that the one used last, which
+ * is still in the cache, is used next; and a row of sent ones, oldest first.  Looking for returned stages
+ * starts with the oldest, then the newest; only when neither is back is the whole row looked through, and
+ * only when that finds nothing does the pool grow, so the long look is rare.
+ */
+#include "transport/stage.h"
+
+#include "base/error.h"
+
+#define GROW_BYTES (8 * LS_MIB)
+#define MAX_BYTES  ((size_t)1 << 46) /* more is not memory but a mistake */
+
+/* Look at this many of the oldest at a time. */
+#define QUICK_LOOKS 4
+
+enum { CLASS_LARGE = 4, NUM_CLASSES };
+
+static const size_t class_room[NUM_CLASSES] = {
+    [0] = 4 * LS_KIB, [1] = 64 * LS_KIB, [2] = 256 * LS_KIB, [3] = LS_MIB,
+    [CLASS_LARGE] = 0, /* each as large as it was asked for, in whole MiB */
+};
+
+typedef struct stage_class {
+    ls_stage_t  *free; /* the one returned last is first */
+    ls_stage_t **sent; /* a ring; room for every stage of the class, so that sending allocates nothing */
+    size_t       sent_room, sent_first, num_sent;
+    size_t       num_stages;
+} stage_class_t;
+
+typedef struct stage_region {
+    void    *heap; /* to be freed; NULL: the mailbox's memory */
+    uint32_t segment;
+    uint64_t offset;
+    char    *at; /* not yet cut into stages */
+    size_t   left;
+} stage_region_t;
+
+typedef struct stage_owned {
+    ls_stage_t          stage; /* first: what the users see */
+    struct stage_owned *next;
+} stage_owned_t;
+
+struct ls_stage_pool {
+    ls_mailbox_h    mailbox;
+    stage_class_t   classes[NUM_CLASSES];
+    stage_region_t *regions;
+    size_t          num_regions, regions_room;
+    stage_owned_t  *all;
+    size_t          bytes;
+};
+
+static unsigned class_of(size_t bytes)
+{
+    unsigned index = 0;
+
+    while (index < CLASS_LARGE && bytes > class_room[index]) {
+        index++;
+    }
+    return index;
+}
+
+static bool is_back(const ls_stage_t *stage)
+{
+    /* Acquire: the readers' last look at the data comes before what is written to it next. */
+    return atomic_load_explicit(&stage->head->pending, memory_order_acquire) == 0;
+}
+
+/* ---- free and sent -------------------------------------------------------------------------- */
+
+static void push_free(stage_class_t *class, ls_stage_t *stage)
+{
+    stage->next_free = class->free;
+    class->free      = stage;
+}
+
+static ls_stage_t **sent_at(stage_class_t *class, size_t index)
+{
+    return &class->sent[(class->sent_first + index) & (class->sent_room - 1)];
+}
+
+static void look_quickly(stage_class_t *class)
+{
+    for (unsigned i = 0; i < QUICK_LOOKS && class->num_sent > 0 && is_back(*sent_at(class, 0)); i++) {
+        push_free(class, *sent_at(class, 0));
+        class->sent_first = (class->sent_first + 1) & (class->sent_room - 1);
+        class->num_sent--;
+    }
+    if (class->num_sent > 0 && is_back(*sent_at(class, class->num_sent - 1))) {
+        push_free(class, *sent_at(class, class->num_sent - 1));
+        class->num_sent--;
+    }
+}
+
+static void look_through(stage_class_t *class)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < class->num_sent; i++) {
+        ls_stage_t *stage = *sent_at(class, i);
+
+        if (is_back(stage)) {
+            push_free(class, stage);
+        } else {
+            *sent_at(class, kept++) = stage;
+        }
+    }
+    class->num_sent = kept;
+}
+
+static ls_stage_t *pop_free(stage_class_t *class)
+{
+    ls_stage_t *stage = class->free;
+
+    if (stage != NULL) {
+        class->free = stage->next_free;
+    }
+    return stage;
+}
+
+/* The first that is large enough and not more than twice as large. */
+static ls_stage_t *pop_free_large(stage_class_t *class, size_t bytes)
+{
+    for (ls_stage_t **link = &class->free; *link != NULL; link = &(*link)->next_free) {
+        ls_stage_t *stage = *link;
+
+        if (stage->room >= bytes && stage->room / 2 <= bytes) {
+            *link = stage->next_free;
+            return stage;
+        }
+    }
+    return NULL;
+}
+
+static ls_stage_t *find_free(stage_class_t *class, bool is_large, size_t bytes)
+{
+    ls_stage_t *stage;
+
+    look_quickly(class);
+    stage = is_large ? pop_free_large(class, bytes) : pop_free(class);
+    if (stage == NULL && class->num_sent > 0) {
+        look_through(class);
+        stage = is_large ? pop_free_large(class, bytes) : pop_free(class);
+    }
+    return stage;
+}
+
+/* ---- making new ones ------------------------------------------------------------------------ */
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static ls_status_t add_region(ls_stage_pool_h pool, const stage_region_t *region)
+{
+    if (pool->num_regions == pool->regions_room) {
+        const size_t      old_size = pool->regions_room * sizeof(*region);
+        const size_t      room     = 2 * pool->regions_room + 4;
+        void             *mem      = pool->regions;
+        const ls_status_t status   = ls_mem_resize(&mem, old_size, room * sizeof(*region), "stage regions");
+
+        if (status != LS_OK) {
+            return status;
+        }
+        pool->regions      = mem;
+        pool->regions_room = room;
+    }
+    pool->regions[pool->num_regions++] = *region;
+    pool->bytes += region->left;
+    return LS_OK;
+}
+
+/* By a quarter at least, so that the number of segments stays small. */
+static ls_status_t grow(ls_stage_pool_h pool, size_t need)
+{
+    const size_t   bytes  = max_size(need, max_size(GROW_BYTES, pool->bytes / 4));
+    stage_region_t region = {.left = bytes};
+    ls_status_t    status;
+    void          *address;
+
+    if (pool->mailbox != NULL) {
+        status = ls_mailbox_grow(pool->mailbox, bytes, &region.segment, &address);
+    } else {
+        status      = ls_mem_alloc(bytes, "stages", &address);
+        region.heap = address;
+    }
+    if (status != LS_OK) {
+        return status;
+    }
+    region.at = address;
+    status    = add_region(pool, &region);
+    if (status != LS_OK && pool->mailbox == NULL) {
+        ls_mem_free(address);
+    }
+    return status;
+}
+
+static stage_region_t *find_region(ls_stage_pool_h pool, size_t need)
+{
+    for (size_t i = pool->num_regions; i > 0; i--) {
+        if (pool->regions[i - 1].left >= need) {
+            return &pool->regions[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static ls_status_t reserve_sent(stage_class_t *class)
+{
+    const size_t room = (class->sent_room == 0) ? 8 : 2 * class->sent_room;
+    ls_status_t  status;
+    void        *larger;
+
+    if (class->num_stages < class->sent_room) {
+        return LS_OK;
+    }
+    status = ls_mem_alloc(room * sizeof(*class->sent), "stages sent", &larger);
+    if (status != LS_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < class->num_sent; i++) {
+        ((ls_stage_t **)larger)[i] = *sent_at(class, i);
+    }
+    ls_mem_free(class->sent);
+    class->sent       = larger;
+    class->sent_room  = room;
+    class->sent_first = 0;
+    return LS_OK;
+}
+
+static ls_status_t make_stage(ls_stage_pool_h pool, stage_class_t *class, size_t room,
+                              ls_stage_t **stage_p)
+{
+    const size_t    data_bytes = (room + LS_STAGE_TRAILER + LS_CACHE_LINE - 1) & ~((size_t)LS_CACHE_LINE - 1);
+    const size_t    need       = LS_STAGE_HEAD_BYTES + data_bytes;
+    stage_region_t *region;
+    stage_owned_t  *owned;
+    ls_status_t     status;
+    void           *mem;
+
+    status = reserve_sent(class);
+    if (status == LS_OK && find_region(pool, need) == NULL) {
+        status = grow(pool, need);
+    }
+    if (status == LS_OK) {
+        status = ls_mem_alloc(sizeof(*owned), "stage", &mem);
+    }
+    if (status != LS_OK) {
+        return status;
+    }
+    region = find_region(pool, need);
+    owned  = mem;
+
+    owned->stage.data    = region->at + LS_STAGE_HEAD_BYTES;
+    owned->stage.room    = room;
+    owned->stage.head    = ls_stage_head_of(owned->stage.data);
+    owned->stage.segment = region->segment;
+    owned->stage.offset  = region->offset + LS_STAGE_HEAD_BYTES;
+    owned->next          = pool->all;
+    pool->all            = owned;
+    atomic_init(&owned->stage.head->pending, 0);
+    region->at += need;
+    region->offset += need;
+    region->left -= need;
+    class->num_stages++;
+    *stage_p = &owned->stage;
+    return LS_OK;
+}
+
+/* ---- the pool ------------------------------------------------------------------------------- */
+
+ls_status_t ls_stage_pool_create(ls_mailbox_h mailbox, ls_stage_pool_h *pool_p)
+{
+    stage_region_t  first = {0};
+    ls_stage_pool_h pool;
+    ls_status_t     status;
+    void           *mem, *address;
+
+    status = ls_mem_alloc(sizeof(*pool), "stage pool", &mem);
+    if (status != LS_OK) {
+        return status;
+    }
+    pool          = mem;
+    pool->mailbox = mailbox;
+    if (mailbox != NULL) {
+        ls_mailbox_first_stages(mailbox, &first.segment, &first.offset, &address, &first.left);
+        first.at = address;
+        status   = add_region(pool, &first);
+    }
+    if (status != LS_OK) {
+        ls_mem_free(pool);
+        return status;
+    }
+    *pool_p = pool;
+    return LS_OK;
+}
+
+void ls_stage_pool_destroy(ls_stage_pool_h pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    while (pool->all != NULL) {
+        stage_owned_t *owned = pool->all;
+
+        pool->all = owned->next;
+        ls_mem_free(owned);
+    }
+    for (unsigned i = 0; i < NUM_CLASSES; i++) {
+        ls_mem_free(pool->classes[i].sent);
+    }
+    for (size_t i = 0; i < pool->num_regions; i++) {
+        ls_mem_free(pool->regions[i].heap);
+    }
+    ls_mem_free(pool->regions);
+    ls_mem_free(pool);
+}
+
+ls_status_t ls_stage_get(ls_stage_pool_h pool, size_t bytes, ls_stage_t **stage_p)
+{
+    const unsigned index    = class_of(bytes);
+    const bool     is_large = (index == CLASS_LARGE);
+    const size_t   room     = is_large ? (bytes + LS_MIB - 1) & ~(LS_MIB - 1) : class_room[index];
+    ls_stage_t    *stage;
+
+    if (bytes > MAX_BYTES) {
+        return ls_error_set(LS_ERR_NO_MEMORY, "no stage of %zu bytes", bytes);
+    }
+    stage = find_free(&pool->classes[index], is_large, bytes);
+    if (stage == NULL) {
+        return make_stage(pool, &pool->classes[index], room, stage_p);
+    }
+    *stage_p = stage;
+    return LS_OK;
+}
+
+void ls_stage_put(ls_stage_pool_h pool, ls_stage_t *stage)
+{
+    push_free(&pool->classes[class_of(stage->room)], stage);
+}
+
+void ls_stage_sent(ls_stage_pool_h pool, ls_stage_t *stage)
+{
+    stage_class_t *class = &pool->classes[class_of(stage->room)];
+
+    *sent_at(class, class->num_sent) = stage;
+    class->num_sent++;
+}
+
+void ls_stage_pool_size(ls_stage_pool_h pool, size_t *bytes_p, size_t *num_stages_p)
+{
+    *bytes_p      = pool->bytes;
+    *num_stages_p = 0;
+    for (unsigned i = 0; i < NUM_CLASSES; i++) {
+        *num_stages_p += pool->classes[i].num_stages;
+    }
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts programs under mpirun, and makes sure that none of their processes stays."""
+import os
+import signal
+import subprocess
+import tempfile
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+JOB_VARIABLE = "TEST_JOB_ID"
+OUTPUT_SHOWN = 20000  # characters of each stream in a failure
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One of the MPIs that the library was built with."""
+
+    name: str
+
+    @property
+    def folder(self):
+        return ROOT / "build" / self.name
+
+    def program(self, name):
+        return self.folder / name
+
+    def command(self, n, program, args=()):
+        """tools/ranks knows the flags that each MPI needs."""
+        return [str(ROOT / "tools" / "ranks"), "--mpi", self.name, "-n", str(n), str(program), *map(str, args)]
+
+
+@dataclass
+class Job:
+    """How a job ended: the code of mpirun (None: it was killed at the limit) and what the ranks wrote."""
+
+    command: list
+    code: int
+    stdout: str
+    stderr: str
+
+    def __str__(self):
+        return (f"{' '.join(self.command)}\nexit code: {self.code}\n"
+                f"-- stdout\n{self.stdout[-OUTPUT_SHOWN:]}\n-- stderr\n{self.stderr[-OUTPUT_SHOWN:]}")
+
+
+def job_processes(job_id):
+    """The processes of a job, by a mark in their environment: MPICH gives each rank a session of its own, so
+    neither process group nor session finds them."""
+    mark = f"{JOB_VARIABLE}={job_id}".encode()
+    pids = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                pids.append(int(folder.name))
+        except OSError:
+            continue  # it has ended, or it is not ours
+    return pids
+
+
+def kill_job(job_id):
+    for pid in job_processes(job_id):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
+    """Runs `program` (a path below the build folder, as "ranks/collectives") with n ranks and returns its Job.
+
+    `during(pids)` is called with a function that tells the processes of the job, once it has started: to
+    disturb it.  A job that is not done after `timeout` seconds is killed and fails the test, with what it
+    wrote."""
+    job_id = uuid.uuid4().hex
+    command = mpi.command(n, program, args)
+    full_env = {**os.environ, **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
+    # Files, not pipes: a rank that stays behind would keep a pipe open.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                   start_new_session=True)
+        try:
+            if during is not None:
+                during(lambda: job_processes(job_id))
+            code = process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            kill_job(job_id)
+            process.wait()
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode(errors="replace"))
+    job = Job(command, code, *texts)
+    if code is None:
+        pytest.fail(f"not done after {timeout} s\n{job}", pytrace=False)
+    return job

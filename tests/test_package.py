@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pip install .` in an empty environment gives one wheel with the library and the header."""
+import os
+import shutil
+import subprocess
+import venv
+import zipfile
+
+import pytest
+from jobs import ROOT
+
+PROGRAM = r"""
+#include <stdio.h>
+#include "lockstep.h"
+int main(void) { puts(ls_version()); return 0; }
+"""
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, **options)
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A copy of the checkout: nothing that was built here may help."""
+    folder = tmp_path_factory.mktemp("source") / "lockstep"
+    ignored = shutil.ignore_patterns("build", ".venv", ".git", "__pycache__", "dist")
+    return shutil.copytree(ROOT, folder, ignore=ignored)
+
+
+@pytest.fixture(scope="module")
+def wheel(python, source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(python, "-m", "pip", "wheel", "--no-deps", "-w", folder, source)
+    wheels = list(folder.glob("*.whl"))
+    assert len(wheels) == 1
+    run(python, "-m", "pip", "install", wheels[0])
+    return wheels[0]
+
+
+@pytest.mark.long
+def test_the_wheel_holds_the_library_once_and_the_header(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if ".so" in name] == ["lockstep/lib/liblockstep.so"]
+    assert "lockstep/include/lockstep.h" in names
+    assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
+
+
+@pytest.mark.long
+def test_a_program_builds_and_runs_against_the_installed_package(wheel, python, tmp_path):
+    code = "import lockstep; print(lockstep.lib_path()); print(lockstep.include_path()); print(lockstep.__version__)"
+    library, include, version = run(python, "-c", code, cwd=tmp_path).split()
+    (tmp_path / "program.c").write_text(PROGRAM)
+    run("cc", tmp_path / "program.c", "-I", include, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o",
+        tmp_path / "program")
+    assert run(tmp_path / "program").strip() == version
+
+
+@pytest.mark.long
+def test_the_library_loads_from_python_without_a_launcher(wheel, python, tmp_path):
+    code = ("import ctypes, lockstep; lib = ctypes.CDLL(lockstep.lib_path()); "
+            "lib.ls_version.restype = ctypes.c_char_p; print(lib.ls_version().decode() == lockstep.__version__)")
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "True"
