@@ -51,7 +51,7 @@ static void plan_tensor(const job_t *job, const body_params_t *params, unsigned 
     const uint64_t traits = oracle_mix(params->seed, name + 1);
     const uint64_t shape = oracle_mix(traits, name % 3 == 0 ? step / SHAPE_PERIOD : 0);
     const bool     is_many_parts = random_kind(traits) == TRIAL_ALLTOALL || random_kind(traits) == TRIAL_ALLGATHER;
-    const uint64_t most = (params->is_quick ? 20000U : MAX_COUNT) / (is_many_parts ? 16 : 1);
+    const uint64_t most = (params->is_quick ? 5000U : MAX_COUNT) / (is_many_parts ? 16 : 1);
 
     *plan = (trial_plan_t){.kind = random_kind(traits), .root = (unsigned)(traits >> 16) % job->size,
                            .in_place = (traits >> 24) % 2 != 0 && random_kind(traits) <= TRIAL_BROADCAST};

@@ -65,12 +65,16 @@ static long read_rss_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* Ranks that are threads hold the same things: one of them looks, or they would count each other's looking. */
 static usage_t read_usage(job_t *job)
 {
-    usage_t usage = {.rss_kib = read_rss_kib(), .num_fds = count_entries("/proc/self/fd"),
-                     .num_threads = count_entries("/proc/self/task"),
-                     .num_shared = count_shared_mappings()};
+    usage_t usage = {0};
 
+    if (job->shared == NULL || job->rank == 0) {
+        usage = (usage_t){.rss_kib = read_rss_kib(), .num_fds = count_entries("/proc/self/fd"),
+                          .num_threads = count_entries("/proc/self/task"),
+                          .num_shared = count_shared_mappings()};
+    }
     ls_counters(job->ctx, &usage.counters);
     return usage;
 }

@@ -10,6 +10,12 @@
 
 static const unsigned all_sizes[] = {1, 2, 3, 4, 5, 8};
 
+/* Under a sanitizer everything is ten times slower: leave out sizes that are like others. */
+static bool is_left_out(unsigned num_ranks)
+{
+    return JOB_IS_SANITIZED && (num_ranks == 1 || num_ranks == 4);
+}
+
 static body_params_t params_of(unsigned num_steps)
 {
     return (body_params_t){.seed = DEFAULT_SEED, .num_steps = num_steps, .is_quick = JOB_IS_SANITIZED};
@@ -18,7 +24,7 @@ static body_params_t params_of(unsigned num_steps)
 static void run_all_sizes(job_body_fn body, body_params_t params)
 {
     for (unsigned i = 0; i < sizeof(all_sizes) / sizeof(all_sizes[0]); i++) {
-        const int num_failures = job_run_threads(all_sizes[i], body, &params);
+        const int num_failures = is_left_out(all_sizes[i]) ? 0 : job_run_threads(all_sizes[i], body, &params);
 
         if (num_failures != 0) {
             fprintf(stderr, "%d checks failed with %u ranks\n", num_failures, all_sizes[i]);
@@ -153,7 +159,7 @@ static void run_variant(job_body_fn body, const variant_t *variant)
     set("LOCKSTEP_TOPOLOGY", variant->topology);
     params.is_quick = true;
     for (unsigned i = 0; i < sizeof(all_sizes) / sizeof(all_sizes[0]); i++) {
-        if (variant->num_ranks == 0 || variant->num_ranks == all_sizes[i]) {
+        if (variant->num_ranks == 0 ? !is_left_out(all_sizes[i]) : variant->num_ranks == all_sizes[i]) {
             num_failures += job_run_threads(all_sizes[i], body, &params);
         }
     }
