@@ -186,18 +186,24 @@ static void start(ls_schedule_h schedule, ls_adopted_t *adopted)
     schedule->params.ops->run(schedule->params.arg, &run);
 }
 
+static void tell_if_reached(ls_schedule_h schedule, ls_adopted_t *adopted)
+{
+    ls_message_t message = {.kind = LS_MESSAGE_REACHED, .id = adopted->id, .round = adopted->round};
+
+    if (adopted->is_catching_up && adopted->iteration == adopted->target) {
+        adopted->is_catching_up = false;
+        ls_schedule_send(schedule, &message);
+    }
+}
+
 void ls_adopted_run(ls_schedule_h schedule, ls_adopted_t *adopted)
 {
     while (may_start(schedule, adopted)) {
         start(schedule, adopted);
+        /* Before the next items are looked at: one that does not fit is no obstacle to what is reached. */
+        tell_if_reached(schedule, adopted);
         for (uint32_t i = 0; i < adopted->num_slots; i++) {
             ls_adopted_fill(schedule, adopted, i);
-        }
-        if (adopted->is_catching_up && adopted->iteration == adopted->target) {
-            ls_message_t message = {.kind = LS_MESSAGE_REACHED, .id = adopted->id, .round = adopted->round};
-
-            adopted->is_catching_up = false;
-            ls_schedule_send(schedule, &message);
         }
     }
 }
