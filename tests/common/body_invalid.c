@@ -42,8 +42,6 @@ static void check_tensors(job_t *job)
         {"no output", {.name = "x", .dtype = LS_FLOAT32, .input = data, .count = COUNT}},
         {"unknown type", {.name = "x", .dtype = LS_DTYPE_COUNT, .input = data, .output = data, .count = COUNT}},
         {"negative type", {.name = "x", .dtype = (ls_dtype_t)-1, .input = data, .output = data, .count = COUNT}},
-        {"dimensions without shape", {.name = "x", .dtype = LS_FLOAT32, .input = data, .output = data,
-                                      .count = COUNT, .num_dims = 1}},
         {"output inside input", {.name = "x", .dtype = LS_FLOAT32, .input = data, .output = data + 1,
                                  .count = COUNT}},
         {"input inside output", {.name = "x", .dtype = LS_FLOAT32, .input = data + COUNT - 1, .output = data,
