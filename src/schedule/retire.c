@@ -179,9 +179,11 @@ static ls_status_t hear_complaint(ls_coordinator_t *c, ls_agreed_t *agreed, uint
     return can_be_frozen(agreed) ? freeze(c, agreed) : LS_OK;
 }
 
-static ls_status_t hear_impatience(ls_coordinator_t *c, ls_agreed_t *agreed, const ls_message_t *message)
+/* A rank that is behind is waited for anyway; when it has caught up, it waits for nothing any more. */
+static ls_status_t hear_impatience(ls_coordinator_t *c, ls_agreed_t *agreed, uint32_t from,
+                                   const ls_message_t *message)
 {
-    if (!can_be_frozen(agreed)) {
+    if (!can_be_frozen(agreed) || (agreed->state == LS_AGREED_CATCHING_UP && agreed->is_open[from])) {
         return LS_OK;
     }
     agreed->has_missing = message->num_names > 0;
@@ -204,7 +206,7 @@ static ls_status_t hear_give_up(ls_coordinator_t *c, ls_agreed_t *agreed, uint32
         }
     }
     return (message->flag != 0) ? hear_complaint(c, agreed, from, &message->names[0])
-                                : hear_impatience(c, agreed, message);
+                                : hear_impatience(c, agreed, from, message);
 }
 
 static ls_status_t hear_frozen(ls_coordinator_t *c, ls_agreed_t *agreed, uint32_t from, const ls_message_t *message)

@@ -32,9 +32,8 @@ typedef struct program {
     step_t   steps[MAX_STEPS];
 } program_t;
 
-static void make_step(world_t *world, program_t *program, step_t *step, uint32_t num_names, bool with_errors)
+static void make_step(world_t *world, step_t *step, uint32_t num_names, bool with_errors)
 {
-    (void)program;
     step->num_ops = 0;
     for (uint32_t name = 0; name < num_names; name++) {
         op_t op = {.name = name, .count = 1 + name * 7, .is_gather = name % 5 == 4};
@@ -160,7 +159,7 @@ static void play(world_t *world, const program_t *program, runner_t *runners)
             }
             break;
         }
-        if (++idle > 200) {
+        if (++idle > 1000 && world->num_in_flight == 0) {
             idle = 0;
             CHECK(world_advance(world));
         }
@@ -201,7 +200,7 @@ static void play_world(uint32_t num_ranks, uint64_t seed, bool is_uneven)
                               .num_steps = 2 + world_random(&world, MAX_STEPS - 2),
                               .odd_rank  = world_random(&world, num_ranks)};
         for (uint32_t i = 0; i < program.num_steps; i++) {
-            make_step(&world, &program, &program.steps[i], num_names, !is_uneven && num_ranks > 1);
+            make_step(&world, &program.steps[i], num_names, !is_uneven && num_ranks > 1);
         }
         for (uint32_t r = 0; r < num_ranks; r++) {
             const uint32_t fewer = is_uneven ? world_random(&world, program.num_steps) : 0;
