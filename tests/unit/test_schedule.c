@@ -256,6 +256,29 @@ static void test_alternating_sets_are_both_replayed(void)
     world_close(&world);
 }
 
+/* As many broadcasts as there are ids, then the gradients: the broadcasts must make room. */
+static void test_buckets_no_longer_used_make_room_for_others(void)
+{
+    const uint32_t num_names = LS_SCHEDULE_NUM_IDS - LS_SCHEDULE_FIRST_ADOPTED;
+    world_t        world;
+
+    world_open(&world, 2, 1);
+    for (long tag = 0; tag < 2; tag++) {
+        for (uint32_t i = 0; i < num_names * 2; i++) {
+            ls_signature_t signature = world_vector(1);
+            char           name[32];
+
+            signature.coll = LS_COLL_BROADCAST;
+            snprintf(name, sizeof(name), "v%u", i / 2);
+            world_submit(&world, i % 2, name, &signature, tag);
+        }
+        world_finish(&world);
+    }
+    CHECK_EQ_INT(ls_schedule_changes(world.ranks[1].schedule), num_names);
+    CHECK(steps_until_silent(&world, abcd, 4, 10, 100) <= 6);
+    world_close(&world);
+}
+
 /* ---- disagreement -------------------------------------------------------------------------------- */
 
 static void expect_mismatch(ls_signature_t differing, const char *text)
@@ -438,6 +461,40 @@ static void test_a_bucket_begun_elsewhere_and_never_filled_breaks_the_job(void)
     CHECK_EQ_INT(world.ranks[0].num_broken, 1);
     world_forgive_runs(&world);
     ls_log_set_level(LS_LOG_WARN);
+    world_close(&world);
+}
+
+/* Rank 1 gives nothing of the bucket, so nothing waits there: the engine of rank 0 must ask. */
+static void test_doubt_finds_the_rank_that_has_not_begun(void)
+{
+    const ls_signature_t signature = world_vector(10);
+    world_t              world;
+    size_t               late;
+
+    ls_log_set_level(LS_LOG_ERROR);
+    world_open_with(&world, 3, 1, stall_params);
+    steps_until_silent(&world, abcd, 2, 10, 1);
+    ls_schedule_doubt(world.ranks[0].schedule, 2048, world.now);
+    world_settle(&world);
+    CHECK_EQ_INT(steps_until_silent(&world, abcd, 2, 10, 50), 0); /* all had begun: nothing happens */
+    for (uint32_t r = 0; r < 3; r += 2) {
+        world_submit(&world, r, "a", &signature, 100);
+        world_submit(&world, r, "b", &signature, 100);
+    }
+    world_settle(&world);
+    CHECK_EQ_INT(world.ranks[0].next_tick, UINT64_MAX);
+    ls_schedule_doubt(world.ranks[2].schedule, 2048, world.now);
+    world_settle(&world);
+    while (world.ranks[0].num_broken == 0 && world_advance(&world)) {
+        world_settle(&world);
+    }
+    CHECK_EQ_INT(world.ranks[1].num_broken, 1);
+    late = world_submit(&world, 1, "a", &signature, 100);
+    CHECK_EQ_INT(world.results[late].status, LS_ERR_STALL);
+    CHECK_STR(world.results[late].text, "tensor 'a' and its bucket");
+    CHECK_STR(world.results[late].text, "rank 1 did not give it");
+    ls_log_set_level(LS_LOG_WARN);
+    world_forgive_runs(&world);
     world_close(&world);
 }
 
@@ -755,6 +812,7 @@ int main(void)
     RUN(test_a_dropped_tensor_costs_patience_once);
     RUN(test_a_tensor_that_needs_the_others_is_parted_from_them);
     RUN(test_alternating_sets_are_both_replayed);
+    RUN(test_buckets_no_longer_used_make_room_for_others);
     RUN(test_a_mismatch_shows_both_sides_and_the_name_works_afterwards);
     RUN(test_different_roots_are_a_mismatch);
     RUN(test_two_errors_in_a_row_reach_a_late_rank_twice);
@@ -762,6 +820,7 @@ int main(void)
     RUN(test_a_name_some_ranks_do_not_give_stalls);
     RUN(test_a_tensor_missing_from_a_bucket_on_one_rank_stalls);
     RUN(test_a_bucket_begun_elsewhere_and_never_filled_breaks_the_job);
+    RUN(test_doubt_finds_the_rank_that_has_not_begun);
     RUN(test_a_bucket_that_fills_slowly_on_one_rank_is_kept);
     RUN(test_ranks_may_join_after_different_numbers_of_steps);
     RUN(test_what_is_given_after_the_join_waits_for_all_to_join);

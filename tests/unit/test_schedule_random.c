@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs on a random network: whatever the order, all ranks run the same, and all ends. */
+#include "base/log.h"
 #include "schedule_world.h"
 
 #define MAX_NAMES 24
@@ -151,6 +152,10 @@ static void play(world_t *world, const program_t *program, runner_t *runners)
             break;
         case 1:
             world_tick(world, rank);
+            if (world_random(world, 100) == 0) {
+                ls_schedule_doubt(world->ranks[rank].schedule, LS_SCHEDULE_FIRST_ADOPTED + world_random(world, 8),
+                                  world->now);
+            }
             break;
         default:
             if (world->num_in_flight > 0) {
@@ -250,6 +255,7 @@ static void test_random_programs_with_ranks_that_join_early(void)
 
 int main(void)
 {
+    ls_log_set_level(LS_LOG_ERROR); /* doubts warn about ranks that are only a little late */
     RUN(test_random_programs_run_alike_on_all_ranks);
     RUN(test_random_programs_with_ranks_that_join_early);
     printf("items %zu, replayed %zu, failed %zu, given as nothing %zu\n", total_items, total_replayed,
