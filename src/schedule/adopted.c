@@ -233,6 +233,10 @@ void ls_adopted_freeze(ls_schedule_h schedule, ls_adopted_t *adopted, uint64_t r
 
 void ls_adopted_resume(ls_schedule_h schedule, ls_adopted_t *adopted, const ls_message_t *message)
 {
+    if (adopted->has_given_up) {
+        adopted->patience_ns = (adopted->patience_ns > LONGEST_PATIENCE / 2) ? LONGEST_PATIENCE
+                                                                             : 2 * adopted->patience_ns;
+    }
     adopted->is_frozen      = false;
     adopted->has_given_up   = false;
     adopted->limit          = (message->flag != 0) ? message->iteration : LS_SCHEDULE_NO_LIMIT;
@@ -240,8 +244,6 @@ void ls_adopted_resume(ls_schedule_h schedule, ls_adopted_t *adopted, const ls_m
     adopted->target         = message->iteration;
     adopted->round          = message->round;
     adopted->first_fill_ns  = schedule->now_ns;
-    adopted->patience_ns    = (adopted->patience_ns > LONGEST_PATIENCE / 2) ? LONGEST_PATIENCE
-                                                                            : 2 * adopted->patience_ns;
     ls_adopted_run(schedule, adopted);
 }
 

@@ -209,6 +209,16 @@ void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns)
     }
 }
 
+void ls_schedule_doubt(ls_schedule_h schedule, uint32_t id, uint64_t now_ns)
+{
+    ls_message_t message = {.kind = LS_MESSAGE_GIVE_UP, .id = id};
+
+    schedule->now_ns = now_ns;
+    if (ls_adopted_find(schedule, id) != NULL) {
+        ls_schedule_send(schedule, &message);
+    }
+}
+
 /* ---- messages, time ------------------------------------------------------------------------------ */
 
 static ls_status_t pass_on(ls_schedule_h schedule, uint32_t from, const ls_message_t *message)

@@ -155,7 +155,9 @@ static void world_do_run(void *arg, const ls_schedule_run_t *run)
     seen = ls_table_get(&rank->world->runs, key);
     if (seen == NULL) {
         seen = world_first_run(run);
-        ls_table_put(&rank->world->runs, key, seen);
+        while (ls_table_put(&rank->world->runs, key, seen) != LS_OK) {
+            /* a test made this allocation fail, and the next will not */
+        }
         rank->world->num_runs++;
     }
     CHECK_EQ_INT(run->num_slots, seen->num_slots);
@@ -261,27 +263,30 @@ static void world_tick(world_t *world, uint32_t rank)
 }
 
 /* Bring one message, from a random pair that has one, to its rank. */
-static void world_deliver(world_t *world)
+static ls_status_t world_deliver_any(world_t *world)
 {
-    const uint32_t n     = world->num_ranks;
-    uint32_t       pair  = world_random(world, n * n);
-    world_rank_t  *from  = NULL;
-    uint32_t       to    = 0;
+    const uint32_t  n    = world->num_ranks;
+    uint32_t        pair = world_random(world, n * n);
+    world_rank_t   *from = NULL;
+    uint32_t        to   = 0;
+    world_packet_t *packet;
+    ls_status_t     status;
 
     for (; from == NULL || from->first[to] == NULL; pair++) {
         from = &world->ranks[(pair % (n * n)) / n];
         to   = pair % n;
     }
-    {
-        world_packet_t *packet = from->first[to];
+    packet          = from->first[to];
+    from->first[to] = packet->next;
+    world->num_in_flight--;
+    status = ls_schedule_receive(world->ranks[to].schedule, from->rank, packet->data, packet->size, world->now);
+    free(packet);
+    return status;
+}
 
-        from->first[to] = packet->next;
-        world->num_in_flight--;
-        CHECK_EQ_INT(ls_schedule_receive(world->ranks[to].schedule, from->rank, packet->data, packet->size,
-                                         world->now),
-                     LS_OK);
-        free(packet);
-    }
+static void world_deliver(world_t *world)
+{
+    CHECK_EQ_INT(world_deliver_any(world), LS_OK);
 }
 
 /* Until no message is on the way and none comes up; the clock stands. */
@@ -352,6 +357,17 @@ static void world_free_runs(world_t *world)
         free(run);
     }
     ls_table_destroy(&world->runs);
+}
+
+/* For worlds that were broken on purpose: not every run was begun by all. */
+static inline void world_forgive_runs(world_t *world)
+{
+    size_t            cursor = 0;
+    ls_table_entry_t *entry;
+
+    while ((entry = ls_table_next(&world->runs, &cursor)) != NULL) {
+        ((world_run_t *)entry->value)->num_ran = world->num_ranks;
+    }
 }
 
 /* Everything must have ended, on every rank, and all memory must be back. */
