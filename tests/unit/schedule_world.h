@@ -224,7 +224,7 @@ static void world_open_with(world_t *world, uint32_t num_ranks, uint64_t seed, l
     }
 }
 
-static void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
+static inline void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
 {
     world_open_with(world, num_ranks, seed,
                     (ls_schedule_params_t){.fusion_bytes   = 64 * LS_KIB,
@@ -233,7 +233,7 @@ static void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
                                            .stall_abort_ns = 7200 * LS_NS_PER_S});
 }
 
-static size_t world_submit(world_t *world, uint32_t rank, const char *name, const ls_signature_t *signature, long tag)
+static inline size_t world_submit(world_t *world, uint32_t rank, const char *name, const ls_signature_t *signature, long tag)
 {
     world_item_t *item = calloc(1, sizeof(*item));
 
@@ -251,7 +251,7 @@ static size_t world_submit(world_t *world, uint32_t rank, const char *name, cons
     return world->num_results - 1;
 }
 
-static void world_join(world_t *world, uint32_t rank)
+static inline void world_join(world_t *world, uint32_t rank)
 {
     world->ranks[rank].has_joined = true;
     ls_schedule_join(world->ranks[rank].schedule, world->now);
@@ -316,7 +316,7 @@ static bool world_is_idle(const world_t *world)
 }
 
 /* Move the clock to when the next rank wants it.  False: no rank wants it. */
-static bool world_advance(world_t *world)
+static inline bool world_advance(world_t *world)
 {
     uint64_t next = UINT64_MAX;
 
@@ -331,7 +331,7 @@ static bool world_advance(world_t *world)
 }
 
 /* Until every item has ended, moving the clock as far as it takes (but not for ever). */
-static void world_finish(world_t *world)
+static inline void world_finish(world_t *world)
 {
     world_settle(world);
     for (int i = 0; i < 10000 && !world_is_idle(world) && world_advance(world); i++) {
