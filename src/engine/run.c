@@ -100,8 +100,9 @@ static bool take_budget(ls_run_t *run, ls_pass_t *pass)
     const uint64_t bytes = ls_bucket_wire_bytes(
         &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
 
-    if (run->budget->used > 0 && run->budget->used + bytes > run->budget->limit) {
+    if (!run->budget->is_free && run->budget->used + bytes > run->budget->limit) {
         if (!run->budget->is_generous) {
+            run->budget->is_short = true;
             return false;
         }
         run->budget->is_generous = false;

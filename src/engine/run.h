@@ -27,13 +27,15 @@
 #define LS_RUN_META_CHUNK 0x800000U
 
 /*
- * How much may be staged at once, over all runs: as much as stays in the caches.  Oldest work first.
- * Ranks may have begun buckets in different orders, so a limit alone could leave each waiting for what
- * another has not begun: when nothing moves, is_generous lets one more pass begin.
+ * How much may be staged at once, over all runs: as much as stays in the caches.  The oldest work is served
+ * first and without limit, so ranks that work in the same order never wait for each other's budget.  Ranks
+ * may work in different orders, though: when nothing moves, is_generous lets one more pass begin.
  */
 typedef struct ls_budget {
     uint64_t limit, used; /* bytes */
+    bool     is_free;     /* the run that now asks is the oldest */
     bool     is_generous; /* cleared by the pass that makes use of it */
+    bool     is_short;    /* a pass was refused in this turn */
 } ls_budget_t;
 
 /* One chunk on its way through the plan. */

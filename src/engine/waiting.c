@@ -22,7 +22,7 @@
 #define POLL_LAST_NS  (500 * LS_NS_PER_US)
 #define REMOTE_NS     (2 * LS_NS_PER_MS)
 #define GENEROUS_FIRST_NS (50 * LS_NS_PER_US)
-#define GENEROUS_LAST_NS  LS_NS_PER_MS
+#define GENEROUS_LAST_NS  (10 * LS_NS_PER_MS)
 #define HEALTH_NS     (100 * LS_NS_PER_MS)
 
 void ls_waiting_reset(ls_context_h ctx)
@@ -41,6 +41,9 @@ static uint64_t sleep_limit(ls_context_h ctx)
 
     if (ctx->next_tick_ns > ctx->now_ns && ctx->next_tick_ns - ctx->now_ns < limit) {
         limit = ctx->next_tick_ns - ctx->now_ns;
+    }
+    if (ctx->works.budget.is_short && ctx->waiting.generous_ns < limit) {
+        limit = ctx->waiting.generous_ns;
     }
     if (ls_net_needs_polling(ctx->net)) {
         limit                = (ctx->waiting.poll_ns < limit) ? ctx->waiting.poll_ns : limit;
@@ -83,8 +86,7 @@ static bool be_generous(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
-    if (ctx->works.active == NULL || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns ||
-        ctx->works.budget.is_generous) {
+    if (!ctx->works.budget.is_short || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
         return false;
     }
     waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;
