@@ -208,7 +208,7 @@ static void append_active(ls_work_pool_t *pool, ls_work_t *work)
 
 ls_status_t ls_work_begin(ls_work_pool_t *pool, const ls_schedule_run_t *run, uint64_t now_ns, ls_work_t **work_p)
 {
-    ls_work_t  *work;
+    ls_work_t  *work   = NULL;
     ls_status_t status = take_work(pool, run, &work);
 
     if (status != LS_OK) {
