@@ -205,12 +205,12 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
 
 static void progress_works(ls_context_h ctx, bool *moved_p)
 {
-    ctx->works.budget.is_short = false;
+    ctx->works.shared.budget.is_short = false;
     for (ls_work_t *work = ctx->works.active, *next; work != NULL; work = next) {
         bool        moved = false;
         ls_status_t status;
 
-        ctx->works.budget.is_free = (work == ctx->works.active);
+        ctx->works.shared.budget.is_free = (work == ctx->works.active);
         status                    = ls_work_progress(&ctx->works, work, &moved);
         next                      = work->next;
         if (moved) {

@@ -42,7 +42,7 @@ static uint64_t sleep_limit(ls_context_h ctx)
     if (ctx->next_tick_ns > ctx->now_ns && ctx->next_tick_ns - ctx->now_ns < limit) {
         limit = ctx->next_tick_ns - ctx->now_ns;
     }
-    if (ctx->works.budget.is_short && ctx->waiting.generous_ns < limit) {
+    if (ctx->works.shared.budget.is_short && ctx->waiting.generous_ns < limit) {
         limit = ctx->waiting.generous_ns;
     }
     if (ls_net_needs_polling(ctx->net)) {
@@ -86,11 +86,11 @@ static bool be_generous(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
-    if (!ctx->works.budget.is_short || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
+    if (!ctx->works.shared.budget.is_short || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
         return false;
     }
     waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;
-    ctx->works.budget.is_generous = true;
+    ctx->works.shared.budget.is_generous = true;
     return true;
 }
 
