@@ -147,7 +147,7 @@ static void pack_as_trial(ls_run_t *run, const ls_step_t *step, const ls_range_t
     pack_part(run, step, range, 0, half, false, to);
     middle = ls_clock_ns();
     pack_part(run, step, range, half, range->count - half, true, to + ls_bucket_wire_bytes(&run->bucket, half));
-    ls_writes_learn(&run->shared->writes, middle - begin, ls_clock_ns() - middle);
+    ls_writes_learn(&run->shared->pack_writes, middle - begin, ls_clock_ns() - middle);
 }
 
 static void pack_blocks(ls_run_t *run, const ls_pass_t *pass, const ls_step_t *step, char *to)
@@ -156,10 +156,10 @@ static void pack_blocks(ls_run_t *run, const ls_pass_t *pass, const ls_step_t *s
         const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
         const size_t     bytes = ls_bucket_wire_bytes(&run->bucket, range.count);
 
-        if (ls_writes_wants_trial(&run->shared->writes, bytes)) {
+        if (ls_writes_wants_trial(&run->shared->pack_writes, bytes)) {
             pack_as_trial(run, step, &range, to);
         } else {
-            pack_part(run, step, &range, 0, range.count, run->shared->writes.is_streaming, to);
+            pack_part(run, step, &range, 0, range.count, run->shared->pack_writes.is_streaming, to);
         }
         to += bytes;
     }
@@ -231,40 +231,69 @@ static ls_status_t stage_for_next(ls_run_t *run, ls_pass_t *pass, const ls_step_
     return LS_OK;
 }
 
-static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, uint64_t at)
+/* Elements [from, from + count) of the block's part of this chunk, which begins `offset` bytes into the messages. */
+static void reduce_part(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset,
+                        uint64_t from, uint64_t count, bool stream)
 {
     const ls_range_t range     = ls_geometry_range(&run->geometry, pass->chunk, block);
-    const size_t     offset    = ls_bucket_wire_bytes(&run->bucket, at);
+    const size_t     at        = offset + ls_bucket_wire_bytes(&run->bucket, from);
     uint32_t         own_index = 0;
 
     for (uint32_t i = 0; i < step->num_peers; i++) {
-        run->received[i] = (const char *)pass->messages[i].data + offset;
+        run->received[i] = (const char *)pass->messages[i].data + at;
         own_index += (run->plan->peers[step->first_peer + i] < run->plan->rank) ? 1 : 0;
-        pass->contributors[block] += pass->messages[i].contributors;
     }
     ls_bucket_reduce(&run->bucket, &(ls_bucket_reduce_t){
-                                       .from_input   = step->from_input,
-                                       .is_final     = step->is_final,
-                                       .own_at       = range.input_at,
-                                       .at           = range.output_at,
-                                       .count        = range.count,
-                                       .own_index    = own_index,
-                                       .num_received = step->num_peers,
-                                       .received     = run->received,
-                                       .contributors = pass->contributors[block],
-                                       .packed = (pass->packed == NULL) ? NULL : (char *)pass->packed->data + offset,
-                                       .stream_packed = run->shared->writes.is_streaming,
+                                       .from_input    = step->from_input,
+                                       .is_final      = step->is_final,
+                                       .own_at        = range.input_at + from,
+                                       .at            = range.output_at + from,
+                                       .count         = count,
+                                       .own_index     = own_index,
+                                       .num_received  = step->num_peers,
+                                       .received      = run->received,
+                                       .contributors  = pass->contributors[block],
+                                       .packed        = (pass->packed == NULL) ? NULL : (char *)pass->packed->data + at,
+                                       .stream_packed = stream,
                                    });
+}
+
+static void reduce_as_trial(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset,
+                            uint64_t count)
+{
+    const uint64_t half  = count / 2;
+    const uint64_t begin = ls_clock_ns();
+    uint64_t       middle;
+
+    reduce_part(run, pass, step, block, offset, 0, half, false);
+    middle = ls_clock_ns();
+    reduce_part(run, pass, step, block, offset, half, count - half, true);
+    ls_writes_learn(&run->shared->reduce_writes, middle - begin, ls_clock_ns() - middle);
+}
+
+static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset)
+{
+    ls_writes_t   *writes = &run->shared->reduce_writes;
+    const uint64_t count  = ls_geometry_range(&run->geometry, pass->chunk, block).count;
+
+    for (uint32_t i = 0; i < step->num_peers; i++) {
+        pass->contributors[block] += pass->messages[i].contributors;
+    }
+    if (pass->packed != NULL && ls_writes_wants_trial(writes, ls_bucket_wire_bytes(&run->bucket, count))) {
+        reduce_as_trial(run, pass, step, block, offset, count);
+    } else {
+        reduce_part(run, pass, step, block, offset, 0, count, writes->is_streaming);
+    }
 }
 
 static ls_status_t do_reduce(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, size_t bytes)
 {
     const ls_status_t status = stage_for_next(run, pass, step, bytes);
-    uint64_t          at     = 0;
+    size_t            offset = 0;
 
     for (uint32_t block = step->block; block < step->block + step->num_blocks && status == LS_OK; block++) {
-        reduce_block(run, pass, step, block, at);
-        at += ls_geometry_range(&run->geometry, pass->chunk, block).count;
+        reduce_block(run, pass, step, block, offset);
+        offset += ls_bucket_wire_bytes(&run->bucket, ls_geometry_range(&run->geometry, pass->chunk, block).count);
     }
     release_messages(run, pass, step->num_peers);
     return status;

@@ -43,7 +43,7 @@ typedef struct ls_budget {
 typedef struct ls_run_shared {
     ls_net_h    net;
     ls_budget_t budget;
-    ls_writes_t writes;
+    ls_writes_t pack_writes, reduce_writes; /* they differ: see writes.h */
 } ls_run_shared_t;
 
 /* One chunk on its way through the plan. */

@@ -12,7 +12,8 @@
  *     past them                 6.5 us         6 us
  *
  * Which case it is, the system does not tell (a virtual processor even moves).  So now and then half of a stage
- * is written one way and half the other, and the clock decides.  Engine thread only.
+ * is written one way and half the other, and the clock decides.  It decides apart for packing and for reducing:
+ * one was seen to be slow where the other was not, for the same two cores.  Engine thread only.
  */
 #ifndef LS_ENGINE_WRITES_H
 #define LS_ENGINE_WRITES_H

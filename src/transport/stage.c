@@ -29,10 +29,11 @@
 #define CIRCLE_MOST      (8 * LS_MIB)
 #define CACHE_IF_UNKNOWN LS_MIB
 
-enum { CLASS_LARGE = 4, NUM_CLASSES };
+enum { CLASS_LARGE = 6, NUM_CLASSES };
 
 static const size_t class_room[NUM_CLASSES] = {
-    [0] = 4 * LS_KIB, [1] = 64 * LS_KIB, [2] = 256 * LS_KIB, [3] = LS_MIB,
+    [0] = 4 * LS_KIB,   [1] = 16 * LS_KIB,  [2] = 64 * LS_KIB,
+    [3] = 256 * LS_KIB, [4] = 512 * LS_KIB, [5] = LS_MIB,
     [CLASS_LARGE] = 0, /* each as large as it was asked for, in whole MiB */
 };
 
