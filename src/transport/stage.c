@@ -24,7 +24,7 @@
 #define MAX_BYTES  ((size_t)1 << 46) /* more is not memory but a mistake */
 
 /* Length of a circle in second-level caches, and its limits; the cache's size where the system does not tell. */
-#define CIRCLE_CACHES    4
+#define CIRCLE_CACHES    2
 #define CIRCLE_LEAST     LS_MIB
 #define CIRCLE_MOST      (8 * LS_MIB)
 #define CACHE_IF_UNKNOWN LS_MIB
