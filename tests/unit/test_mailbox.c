@@ -76,26 +76,40 @@ static void test_a_send_does_not_overtake_those_that_wait_for_room(void)
     close_pair(&pair);
 }
 
-static void test_stages_need_no_mailbox(void)
+/* Get, fill and send a stage that is back at once, or kept by its receiver. */
+static ls_stage_t *use_stage(ls_stage_pool_h pool, size_t bytes, uint32_t pending)
 {
-    const size_t    live = ls_mem_live();
+    ls_stage_t *stage = NULL;
+
+    CHECK_EQ_INT(ls_stage_get(pool, bytes, &stage), LS_OK);
+    memset(stage->data, 1, stage->room + LS_STAGE_TRAILER);
+    atomic_store(&stage->head->pending, pending);
+    ls_stage_sent(pool, stage);
+    return stage;
+}
+
+static void test_stages_go_round_oldest_first_and_need_no_mailbox(void)
+{
+    const size_t    live = ls_mem_live(), size = 300 * LS_KIB;
+    ls_stage_t     *used[64];
     ls_stage_pool_h pool;
-    ls_stage_t     *stage, *again;
-    size_t          bytes, num_stages;
+    size_t          bytes, length, num_stages;
 
     CHECK_EQ_INT(ls_stage_pool_create(NULL, &pool), LS_OK);
-    CHECK_EQ_INT(ls_stage_get(pool, 5000, &stage), LS_OK);
-    memset(stage->data, 1, stage->room + LS_STAGE_TRAILER);
-    atomic_store(&stage->head->pending, 2);
-    ls_stage_sent(pool, stage);
-    CHECK_EQ_INT(ls_stage_get(pool, 5000, &again), LS_OK);
-    CHECK(again != stage);
-    ls_stage_put(pool, again);
-    atomic_store(&stage->head->pending, 0);
-    CHECK_EQ_INT(ls_stage_get(pool, 5000, &again), LS_OK);
-    CHECK(again == stage); /* the one used last */
+    for (unsigned i = 0; i < 64; i++) {
+        used[i] = use_stage(pool, size, 0);
+    }
+    ls_stage_pool_size(pool, &bytes, &length);
+    CHECK(length > 1 && length < 64);
+    for (unsigned i = (unsigned)length; i < 64; i++) {
+        CHECK(used[i] == used[i - length]);
+    }
+    use_stage(pool, size, 2); /* one that stays away ... */
+    for (unsigned i = 0; i < 2 * length; i++) {
+        use_stage(pool, size, 0);
+    }
     ls_stage_pool_size(pool, &bytes, &num_stages);
-    CHECK_EQ_INT(num_stages, 2);
+    CHECK_EQ_INT(num_stages, length); /* ... does not make the pool grow */
     ls_stage_pool_destroy(pool);
     CHECK_EQ_INT(ls_mem_live(), live);
 }
@@ -150,7 +164,7 @@ int main(void)
 {
     RUN(test_equal_keys_come_out_oldest_first);
     RUN(test_a_send_does_not_overtake_those_that_wait_for_room);
-    RUN(test_stages_need_no_mailbox);
+    RUN(test_stages_go_round_oldest_first_and_need_no_mailbox);
     RUN(test_bad_descriptors_are_an_error_of_progress);
     RUN(test_a_send_outside_the_node_is_refused);
     RUN(test_impossible_stage_bytes_are_refused);
