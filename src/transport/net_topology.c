@@ -77,7 +77,8 @@ ls_status_t ls_net_topology_fill(const char *text, ls_topology_t *topology)
             topology->num_nodes++;
         }
     }
-    if (text[0] != '\0') {
+    topology->is_given = text[0] != '\0';
+    if (topology->is_given) {
         return parse(text, topology);
     }
     derive(topology);

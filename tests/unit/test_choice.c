@@ -40,6 +40,8 @@ static void check_choice(const ls_choice_table_t *table, ls_coll_t coll, layout_
 static const char golden[] =
     "collective      nodes   from     to  ranks   algorithm           chunk  "
     "how\n"
+    "allreduce       given      0    inf  any     dims                   4m  "
+    "direct exchange along each dimension of the job in turn\n"
     "allreduce       one        0    32k  1-4     flat                   1m  "
     "everybody sends all to everybody and reduces all\n"
     "allreduce       one        0     8k  any     flat                   1m  "
@@ -101,6 +103,19 @@ static void test_one_node_takes_flat_for_small_and_direct_for_large(void)
     check_choice(table, LS_COLL_ALLREDUCE, &many, 8 * KIB - 1, "flat");
     check_choice(table, LS_COLL_ALLREDUCE, &many, 8 * KIB, "direct");
     check_choice(table, LS_COLL_ALLREDUCE, &many, UINT64_MAX, "direct");
+    ls_choice_table_destroy(table);
+}
+
+static void test_a_given_topology_is_obeyed_on_one_node_too(void)
+{
+    ls_choice_table_t *table = table_of("");
+    layout_t           layout;
+
+    layout_make(&layout, 8, LAYOUT_ONE_NODE);
+    layout.topology.is_given = true;
+    check_choice(table, LS_COLL_ALLREDUCE, &layout, 100, "dims");
+    check_choice(table, LS_COLL_ALLREDUCE, &layout, UINT64_MAX, "dims");
+    check_choice(table, LS_COLL_BROADCAST, &layout, 100, "flat");
     ls_choice_table_destroy(table);
 }
 
@@ -265,6 +280,7 @@ int main(void)
 {
     RUN(test_the_built_in_table_is_this);
     RUN(test_one_node_takes_flat_for_small_and_direct_for_large);
+    RUN(test_a_given_topology_is_obeyed_on_one_node_too);
     RUN(test_many_nodes_take_dims_when_regular_and_two_level_when_not);
     RUN(test_every_request_finds_a_row_that_supports_it);
     RUN(test_override_rows_come_first_in_their_range);
