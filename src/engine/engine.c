@@ -10,8 +10,6 @@
 #include "device/kernel.h"
 #include "engine/engine_int.h"
 
-#define JOB_IS_STOPPED "the engine has stopped"
-
 /* ---- what the schedule tells us ---------------------------------------------------------------- */
 
 static void on_send(void *arg, uint32_t to, const void *data, size_t size)
@@ -302,18 +300,19 @@ err_destroy_net:
 
 static void close_engine(ls_context_h ctx)
 {
-    ls_request_t *stop = ctx->stop_request;
+    const bool    is_orderly = !ctx->is_lost;
+    ls_request_t *stop       = ctx->stop_request;
     bool          moved;
 
-    if (!ctx->is_lost) {
-        ls_schedule_abort(ctx->schedule, LS_ERR_STOPPED, JOB_IS_STOPPED);
-        take_requests(ctx, &moved);
+    if (is_orderly) {
+        ls_control_fail_all(ctx, LS_ERR_STOPPED, ls_status_str(LS_ERR_STOPPED));
     }
+    take_requests(ctx, &moved); /* they fail at once */
     ls_registry_remove(ctx);
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
-    ls_net_destroy(ctx->net, !ctx->is_lost);
+    ls_net_destroy(ctx->net, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }
 

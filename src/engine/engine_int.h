@@ -112,6 +112,9 @@ void ls_control_say_bye(ls_context_h ctx);
 void ls_engine_abort(ls_context_h ctx, ls_status_t status, const char *message);
 void ls_control_carry_out_abort(ls_context_h ctx);
 
+/* Everything open, and everything that still comes, ends with this status. */
+void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *message);
+
 /* health.c: lost ranks, stalled runs */
 void ls_health_check(ls_context_h ctx);
 
