@@ -312,6 +312,9 @@ static void close_engine(ls_context_h ctx)
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
+    while (!atomic_load_explicit(&ctx->has_rung_to_stop, memory_order_acquire)) {
+        ls_clock_relax();
+    }
     ls_net_destroy(ctx->net, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }

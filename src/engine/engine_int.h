@@ -72,8 +72,9 @@ struct ls_context {
     /* any thread */
     ls_queue_t           inbox;
     ls_engine_counters_t counters;
-    _Atomic bool         wants_dump; /* set by a signal */
-    ls_bell_t           *bell;       /* constant once started */
+    _Atomic bool         wants_dump;       /* set by a signal */
+    _Atomic bool         has_rung_to_stop; /* ls_stop no longer touches the bell */
+    ls_bell_t           *bell;             /* constant once started; the net's memory */
 
     /* owner: engine thread */
     ls_net_h           net;

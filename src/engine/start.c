@@ -111,6 +111,7 @@ void ls_stop(ls_context_h ctx)
     }
     ls_queue_push(&ctx->inbox, &request->link);
     ls_bell_ring(ctx->bell);
+    atomic_store_explicit(&ctx->has_rung_to_stop, true, memory_order_release);
     pthread_join(ctx->thread, NULL);
     context_destroy(ctx);
 }
