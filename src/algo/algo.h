@@ -31,6 +31,7 @@ typedef struct ls_topology {
     uint32_t        num_ranks;
     uint32_t        num_nodes;
     const uint32_t *node_of;                /* rank -> node, 0 .. num_nodes-1 */
+    bool            is_given;               /* dims are the user's word (LOCKSTEP_TOPOLOGY) */
     uint32_t        num_dims;               /* of dims; 0: no topology string, no regular layout */
     uint32_t        dims[LS_ALGO_MAX_DIMS]; /* innermost first; product = num_ranks; rank = mixed radix */
 } ls_topology_t;
@@ -70,7 +71,8 @@ ls_status_t ls_algo_plan(const ls_algo_t *algo, const ls_algo_request_t *request
 
 #define LS_CHOICE_NO_LIMIT UINT64_MAX
 
-typedef enum ls_choice_nodes { LS_NODES_ANY, LS_NODES_ONE, LS_NODES_MANY } ls_choice_nodes_t;
+/* LS_NODES_GIVEN: any number, when the topology is given by the user. */
+typedef enum ls_choice_nodes { LS_NODES_ANY, LS_NODES_ONE, LS_NODES_MANY, LS_NODES_GIVEN } ls_choice_nodes_t;
 
 typedef struct ls_choice {
     ls_coll_t         coll;

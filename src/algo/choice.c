@@ -13,7 +13,7 @@
 
 /* Chunks.  In a node: small enough to stay in the cache between sender and reader.  Between nodes:
  * large enough that a message, a chunk cut by the number of ranks, is worth its latency. */
-#define CHUNK_NODE (512 * LS_KIB)
+#define CHUNK_NODE LS_MIB
 #define CHUNK_NET  (4 * LS_MIB)
 
 #define FLAT_FEW_RANKS   4            /* up to here all-to-all sends are cheap */
@@ -26,6 +26,8 @@
 #define ROOT_SERVES      64           /* ranks that one rank can serve at once */
 
 static const ls_choice_t built_in[] = {
+    {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_GIVEN, .max_bytes = LS_CHOICE_NO_LIMIT,
+     .algo = &ls_algo_allreduce_dims, .chunk_bytes = CHUNK_NET},
     {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_ONE, .max_bytes = FLAT_FEW_BYTES,
      .max_ranks = FLAT_FEW_RANKS, .algo = &ls_algo_allreduce_flat, .chunk_bytes = CHUNK_NODE},
     {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_ONE, .max_bytes = FLAT_MANY_BYTES,
@@ -120,7 +122,8 @@ static bool fits(const ls_choice_t *row, const ls_algo_request_t *request, uint6
     const bool     is_one    = request->topology->num_nodes == 1;
 
     if (row->coll != request->coll || (row->nodes == LS_NODES_ONE && !is_one) ||
-        (row->nodes == LS_NODES_MANY && is_one)) {
+        (row->nodes == LS_NODES_MANY && is_one) ||
+        (row->nodes == LS_NODES_GIVEN && !request->topology->is_given)) {
         return false;
     }
     if (num_ranks < row->min_ranks || (row->max_ranks != 0 && num_ranks > row->max_ranks)) {
@@ -176,7 +179,7 @@ static void print_ranks(const ls_choice_t *row, char text[CELL_ROOM])
 void ls_choice_print(const ls_choice_table_t *table, int fd)
 {
     static const char *const nodes[] = {
-        [LS_NODES_ANY] = "any", [LS_NODES_ONE] = "one", [LS_NODES_MANY] = "many"};
+        [LS_NODES_ANY] = "any", [LS_NODES_ONE] = "one", [LS_NODES_MANY] = "many", [LS_NODES_GIVEN] = "given"};
     static const char format[] = "%-14s  %-5s  %5s  %5s  %-6s  %-18s  %5s  %s\n";
 
     dprintf(fd, format, "collective", "nodes", "from", "to", "ranks", "algorithm", "chunk", "how");

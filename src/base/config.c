@@ -56,7 +56,7 @@ static const setting_t settings[] = {
     {.name = "SHM", .value = "on", .type = SETTING_BOOL, .is_job_wide = true,
      .offset = offsetof(ls_config_t, shm),
      .help = "shared memory between the ranks of a node; off: everything goes through MPI"},
-    {.name = "STAGE_BYTES", .value = "8m", .type = SETTING_SIZE, .is_job_wide = true,
+    {.name = "STAGE_BYTES", .value = "16m", .type = SETTING_SIZE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, stage_bytes),
      .help = "shared memory per rank at start; more is taken when needed"},
     {.name = "SPIN_US", .value = "50", .type = SETTING_UINT, .is_job_wide = false,

@@ -57,12 +57,12 @@ static ls_op_t op_for(ls_dtype_t dtype, ls_op_t op)
 
 /* A destination that was just read is in the cache, and one off its type's alignment never gets
  * onto a cache line. */
-static bool may_stream(const ls_kernel_reduce_t *args, size_t size)
+static bool may_stream(const ls_kernel_reduce_t *args, const void *dst)
 {
-    bool may = args->stream && (uintptr_t)args->dst % size == 0;
+    bool may = (uintptr_t)dst % ls_dtype_size(args->dtype) == 0;
 
     for (uint32_t i = 0; i < args->num_src && may; i++) {
-        may = (args->src[i] != args->dst);
+        may = (args->src[i] != dst);
     }
     return may;
 }
@@ -79,7 +79,8 @@ void ls_kernel_reduce(const ls_kernel_reduce_t *args)
     if (job.own_scale == 1.0) {
         job.own = LS_KERNEL_NO_OWN;
     }
-    job.stream = may_stream(args, ls_dtype_size(args->dtype));
+    job.stream  = args->stream && may_stream(args, args->dst);
+    job.stream2 = args->stream2 && args->dst2 != NULL && may_stream(args, args->dst2);
     current->reduce[args->dtype][op](&job);
 }
 

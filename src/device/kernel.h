@@ -44,7 +44,8 @@ typedef struct ls_kernel_reduce {
     void              *dst;
     void              *dst2;
     size_t             count;
-    bool               stream; /* dst will not be read soon: non-temporal stores are welcome */
+    bool               stream;  /* write dst past the caches: nobody reads it soon */
+    bool               stream2; /* the same for dst2: who reads it is far away */
 } ls_kernel_reduce_t;
 
 void ls_kernel_reduce(const ls_kernel_reduce_t *args);

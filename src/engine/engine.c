@@ -63,11 +63,17 @@ static void on_joined(void *arg)
     }
 }
 
+static void on_broken(void *arg, ls_status_t status, const char *message)
+{
+    ls_engine_abort(arg, status, message);
+}
+
 static const ls_schedule_ops_t schedule_ops = {
     .send   = on_send,
     .run    = on_run,
     .fail   = on_fail,
     .joined = on_joined,
+    .broken = on_broken,
 };
 
 /* ---- what the callers tell us ------------------------------------------------------------------ */
@@ -167,6 +173,17 @@ static void trace_work(ls_context_h ctx, const ls_work_t *work, uint64_t end_ns)
     }
 }
 
+/* Counters that others keep. */
+static void copy_counters(ls_context_h ctx)
+{
+    uint64_t node, net;
+
+    ls_net_bytes_sent(ctx->net, &node, &net);
+    atomic_store_explicit(&ctx->counters.bytes_sent_node, node, memory_order_relaxed);
+    atomic_store_explicit(&ctx->counters.bytes_sent_net, net, memory_order_relaxed);
+    atomic_store_explicit(&ctx->counters.schedule_changes, ls_schedule_changes(ctx->schedule), memory_order_relaxed);
+}
+
 static void finish_work(ls_context_h ctx, ls_work_t *work)
 {
     if (ctx->trace != NULL) {
@@ -176,6 +193,7 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     LS_COUNT(ctx, ns_reduce, work->run.ns_reduce);
     work->run.ns_copy = work->run.ns_reduce = 0;
     ls_waiting_reset(ctx);
+    copy_counters(ctx);
     for (uint32_t slot = 0; slot < work->num_slots; slot++) {
         if (work->requests[slot] != NULL) {
             ls_request_finish(work->requests[slot], work->status,
@@ -187,11 +205,14 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
 
 static void progress_works(ls_context_h ctx, bool *moved_p)
 {
+    ctx->works.shared.budget.is_short = false;
     for (ls_work_t *work = ctx->works.active, *next; work != NULL; work = next) {
-        bool        moved  = false;
-        ls_status_t status = ls_work_progress(&ctx->works, work, &moved);
+        bool        moved = false;
+        ls_status_t status;
 
-        next = work->next;
+        ctx->works.shared.budget.is_free = (work == ctx->works.active);
+        status                    = ls_work_progress(&ctx->works, work, &moved);
+        next                      = work->next;
         if (moved) {
             work->moved_ns = ctx->now_ns;
             *moved_p       = true;

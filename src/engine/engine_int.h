@@ -47,10 +47,11 @@ typedef struct ls_engine_counters {
 
 /* How the engine thread waits; see waiting.c. */
 typedef struct ls_waiting {
-    uint64_t quiet_since_ns; /* 0: something moved */
-    uint64_t poll_ns;        /* current pause between looks at MPI */
+    uint64_t quiet_since_ns;   /* 0: something moved */
+    uint64_t crowded_until_ns; /* others want this core */
+    uint64_t generous_ns;      /* quiet time after which one more pass may begin */
+    uint64_t poll_ns;          /* current pause between looks at MPI */
     uint32_t bell_key;
-    uint64_t generous_ns;    /* quiet time after which one more pass may begin */
     bool     is_armed; /* the bell knows that this thread is about to sleep */
 } ls_waiting_t;
 

@@ -61,24 +61,45 @@ static void check_lost(ls_context_h ctx)
     }
 }
 
+/* The schedule can find out who has not begun an adopted bucket, and ends the job with a better message than
+ * ours; it gets the time for that. */
+static uint64_t abort_after_ns(ls_context_h ctx, const ls_work_t *work)
+{
+    const uint64_t abort_ns = (uint64_t)(ctx->config.stall_abort_s * 1e9);
+    const uint64_t warn_ns  = (uint64_t)(ctx->config.stall_warn_s * 1e9);
+
+    return (work->id < LS_SCHEDULE_FIRST_ADOPTED) ? abort_ns : abort_ns + warn_ns + LS_NS_PER_S;
+}
+
+static void report_wait(ls_context_h ctx, ls_work_t *work)
+{
+    char text[TEXT_ROOM];
+
+    work->warned_ns = ctx->now_ns;
+    if (work->id >= LS_SCHEDULE_FIRST_ADOPTED) {
+        ctx->needs_tick = true;
+        ls_schedule_doubt(ctx->schedule, work->id, ctx->now_ns);
+    } else {
+        describe_wait(ctx, work, text, sizeof(text));
+        ls_warn("%s", text);
+    }
+}
+
 static void check_stalls(ls_context_h ctx)
 {
-    const uint64_t warn_ns  = (uint64_t)(ctx->config.stall_warn_s * 1e9);
-    const uint64_t abort_ns = (uint64_t)(ctx->config.stall_abort_s * 1e9);
+    const uint64_t warn_ns = (uint64_t)(ctx->config.stall_warn_s * 1e9);
 
     for (ls_work_t *work = ctx->works.active; work != NULL; work = work->next) {
         const uint64_t waited = ctx->now_ns - work->moved_ns;
         char           text[TEXT_ROOM];
 
-        if (waited > abort_ns) {
+        if (waited > abort_after_ns(ctx, work)) {
             describe_wait(ctx, work, text, sizeof(text));
             ls_engine_abort(ctx, LS_ERR_STALL, text);
             return;
         }
         if (waited > warn_ns && ctx->now_ns - work->warned_ns > warn_ns) {
-            work->warned_ns = ctx->now_ns;
-            describe_wait(ctx, work, text, sizeof(text));
-            ls_warn("%s", text);
+            report_wait(ctx, work);
         }
     }
 }

@@ -48,7 +48,11 @@ static ls_status_t check_shape(const ls_tensor_t *tensor)
         return ls_error_set(LS_ERR_INVALID, "tensor '%s' has %u dimensions; at most %d are supported", tensor->name,
                             tensor->num_dims, LS_SIGNATURE_MAX_DIMS);
     }
-    for (unsigned i = 0; tensor->shape != NULL && i < tensor->num_dims; i++) {
+    if (tensor->shape == NULL && tensor->num_dims > 0) {
+        return ls_error_set(LS_ERR_INVALID, "tensor '%s' has %u dimensions but no shape", tensor->name,
+                            tensor->num_dims);
+    }
+    for (unsigned i = 0; i < tensor->num_dims; i++) {
         if (tensor->shape[i] < 0) {
             return ls_error_set(LS_ERR_INVALID, "tensor '%s': dimension %u is negative", tensor->name, i);
         }

@@ -8,15 +8,14 @@
 /* Work on less than this is not timed: the clock would cost more than the work. */
 #define TIMED_BYTES (16 * LS_KIB)
 
-ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
-                        const ls_plan_t *plan)
+ls_status_t ls_run_init(ls_run_t *run, ls_run_shared_t *shared, const ls_algo_t *algo, const ls_plan_t *plan)
 {
     const size_t num_messages = plan->num_ranks * sizeof(ls_message_t);
     const size_t num_counters = (plan->num_blocks + 1) * sizeof(uint32_t);
     ls_status_t  status;
     void        *mem;
 
-    *run   = (ls_run_t){.net = net, .budget = budget, .algo = algo, .plan = plan};
+    *run   = (ls_run_t){.shared = shared, .algo = algo, .plan = plan};
     status = ls_mem_alloc((plan->num_ranks + 1) * sizeof(*run->received), "run sources", &mem);
     if (status != LS_OK) {
         return status;
@@ -87,7 +86,7 @@ static ls_status_t expect_all(ls_run_t *run, const ls_pass_t *pass)
             continue;
         }
         for (uint32_t p = step->first_peer; p < step->first_peer + step->num_peers && status == LS_OK; p++) {
-            status = ls_net_expect(run->net, run->plan->peers[p], pass_key(run, pass) | run->plan->messages[p],
+            status = ls_net_expect(run->shared->net, run->plan->peers[p], pass_key(run, pass) | run->plan->messages[p],
                                    ls_bucket_wire_bytes(&run->bucket, count));
         }
     }
@@ -100,20 +99,21 @@ static bool take_budget(ls_run_t *run, ls_pass_t *pass)
     const uint64_t bytes = ls_bucket_wire_bytes(
         &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
 
-    if (run->budget->used > 0 && run->budget->used + bytes > run->budget->limit) {
-        if (!run->budget->is_generous) {
+    if (!run->shared->budget.is_free && run->shared->budget.used + bytes > run->shared->budget.limit) {
+        if (!run->shared->budget.is_generous) {
+            run->shared->budget.is_short = true;
             return false;
         }
-        run->budget->is_generous = false;
+        run->shared->budget.is_generous = false;
     }
-    run->budget->used += bytes;
+    run->shared->budget.used += bytes;
     pass->bytes = bytes;
     return true;
 }
 
 static void pass_end(ls_run_t *run, ls_pass_t *pass)
 {
-    run->budget->used -= pass->bytes;
+    run->shared->budget.used -= pass->bytes;
     pass->is_active = false;
 }
 
@@ -126,7 +126,43 @@ static ls_status_t pass_start(ls_run_t *run, ls_pass_t *pass)
     for (uint32_t block = 0; block < run->plan->num_blocks; block++) {
         pass->contributors[block] = run->contribution;
     }
-    return ls_net_has_remote(run->net) ? expect_all(run, pass) : LS_OK;
+    return ls_net_has_remote(run->shared->net) ? expect_all(run, pass) : LS_OK;
+}
+
+/* The block's part of this chunk, elements [from, from + count) of it, into the stage. */
+static void pack_part(ls_run_t *run, const ls_step_t *step, const ls_range_t *range, uint64_t from, uint64_t count,
+                      bool stream, void *to)
+{
+    ls_bucket_pack(&run->bucket, step->from_input, (step->from_input ? range->input_at : range->output_at) + from,
+                   count, stream, to);
+}
+
+/* Half of it through the caches, half past them: see writes.h. */
+static void pack_as_trial(ls_run_t *run, const ls_step_t *step, const ls_range_t *range, char *to)
+{
+    const uint64_t half  = range->count / 2;
+    const uint64_t begin = ls_clock_ns();
+    uint64_t       middle;
+
+    pack_part(run, step, range, 0, half, false, to);
+    middle = ls_clock_ns();
+    pack_part(run, step, range, half, range->count - half, true, to + ls_bucket_wire_bytes(&run->bucket, half));
+    ls_writes_learn(&run->shared->pack_writes, middle - begin, ls_clock_ns() - middle);
+}
+
+static void pack_blocks(ls_run_t *run, const ls_pass_t *pass, const ls_step_t *step, char *to)
+{
+    for (uint32_t block = step->block; block < step->block + step->num_blocks; block++) {
+        const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
+        const size_t     bytes = ls_bucket_wire_bytes(&run->bucket, range.count);
+
+        if (ls_writes_wants_trial(&run->shared->pack_writes, bytes)) {
+            pack_as_trial(run, step, &range, to);
+        } else {
+            pack_part(run, step, &range, 0, range.count, run->shared->pack_writes.is_streaming, to);
+        }
+        to += bytes;
+    }
 }
 
 static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
@@ -134,26 +170,17 @@ static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step
     const size_t   bytes        = ls_bucket_wire_bytes(&run->bucket, count);
     const uint32_t contributors = (step->num_blocks > 0) ? pass->contributors[step->block] : 0;
     ls_stage_t    *stage        = pass->packed;
-    ls_status_t    status;
 
     pass->packed = NULL;
     if (stage == NULL) {
-        uint64_t at = 0;
+        const ls_status_t status = ls_net_stage(run->shared->net, bytes, &stage);
 
-        status = ls_net_stage(run->net, bytes, &stage);
         if (status != LS_OK) {
             return status;
         }
-        for (uint32_t block = step->block; block < step->block + step->num_blocks; block++) {
-            const ls_range_t range = ls_geometry_range(&run->geometry, pass->chunk, block);
-
-            ls_bucket_pack(&run->bucket, step->from_input,
-                           step->from_input ? range.input_at : range.output_at, range.count,
-                           (char *)stage->data + ls_bucket_wire_bytes(&run->bucket, at));
-            at += range.count;
-        }
+        pack_blocks(run, pass, step, stage->data);
     }
-    return ls_net_send(run->net, stage, bytes, pass_key(run, pass), contributors,
+    return ls_net_send(run->shared->net, stage, bytes, pass_key(run, pass), contributors,
                        &run->plan->peers[step->first_peer], &run->plan->messages[step->first_peer],
                        step->num_peers);
 }
@@ -169,7 +196,7 @@ static ls_status_t gather_messages(ls_run_t *run, ls_pass_t *pass, const ls_step
         if (message->data != NULL) {
             continue;
         }
-        if (!ls_net_match(run->net, peer, pass_key(run, pass) | run->plan->messages[step->first_peer + i],
+        if (!ls_net_match(run->shared->net, peer, pass_key(run, pass) | run->plan->messages[step->first_peer + i],
                           message)) {
             return LS_IN_PROGRESS;
         }
@@ -186,7 +213,7 @@ static void release_messages(ls_run_t *run, ls_pass_t *pass, uint32_t num_peers)
 {
     for (uint32_t i = 0; i < num_peers; i++) {
         if (pass->messages[i].data != NULL) {
-            ls_net_release(run->net, &pass->messages[i]);
+            ls_net_release(run->shared->net, &pass->messages[i]);
             pass->messages[i].data = NULL;
         }
     }
@@ -199,44 +226,74 @@ static ls_status_t stage_for_next(ls_run_t *run, ls_pass_t *pass, const ls_step_
 
     if (pass->step + 1 < run->plan->num_steps && next->kind == LS_STEP_SEND && next->block == step->block &&
         next->num_blocks == step->num_blocks) {
-        return ls_net_stage(run->net, bytes, &pass->packed);
+        return ls_net_stage(run->shared->net, bytes, &pass->packed);
     }
     return LS_OK;
 }
 
-static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, uint64_t at)
+/* Elements [from, from + count) of the block's part of this chunk, which begins `offset` bytes into the messages. */
+static void reduce_part(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset,
+                        uint64_t from, uint64_t count, bool stream)
 {
     const ls_range_t range     = ls_geometry_range(&run->geometry, pass->chunk, block);
-    const size_t     offset    = ls_bucket_wire_bytes(&run->bucket, at);
+    const size_t     at        = offset + ls_bucket_wire_bytes(&run->bucket, from);
     uint32_t         own_index = 0;
 
     for (uint32_t i = 0; i < step->num_peers; i++) {
-        run->received[i] = (const char *)pass->messages[i].data + offset;
+        run->received[i] = (const char *)pass->messages[i].data + at;
         own_index += (run->plan->peers[step->first_peer + i] < run->plan->rank) ? 1 : 0;
-        pass->contributors[block] += pass->messages[i].contributors;
     }
     ls_bucket_reduce(&run->bucket, &(ls_bucket_reduce_t){
-                                       .from_input   = step->from_input,
-                                       .is_final     = step->is_final,
-                                       .own_at       = range.input_at,
-                                       .at           = range.output_at,
-                                       .count        = range.count,
-                                       .own_index    = own_index,
-                                       .num_received = step->num_peers,
-                                       .received     = run->received,
-                                       .contributors = pass->contributors[block],
-                                       .packed = (pass->packed == NULL) ? NULL : (char *)pass->packed->data + offset,
+                                       .from_input    = step->from_input,
+                                       .is_final      = step->is_final,
+                                       .own_at        = range.input_at + from,
+                                       .at            = range.output_at + from,
+                                       .count         = count,
+                                       .own_index     = own_index,
+                                       .num_received  = step->num_peers,
+                                       .received      = run->received,
+                                       .contributors  = pass->contributors[block],
+                                       .packed        = (pass->packed == NULL) ? NULL : (char *)pass->packed->data + at,
+                                       .stream_packed = stream,
                                    });
+}
+
+static void reduce_as_trial(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset,
+                            uint64_t count)
+{
+    const uint64_t half  = count / 2;
+    const uint64_t begin = ls_clock_ns();
+    uint64_t       middle;
+
+    reduce_part(run, pass, step, block, offset, 0, half, false);
+    middle = ls_clock_ns();
+    reduce_part(run, pass, step, block, offset, half, count - half, true);
+    ls_writes_learn(&run->shared->reduce_writes, middle - begin, ls_clock_ns() - middle);
+}
+
+static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint32_t block, size_t offset)
+{
+    ls_writes_t   *writes = &run->shared->reduce_writes;
+    const uint64_t count  = ls_geometry_range(&run->geometry, pass->chunk, block).count;
+
+    for (uint32_t i = 0; i < step->num_peers; i++) {
+        pass->contributors[block] += pass->messages[i].contributors;
+    }
+    if (pass->packed != NULL && ls_writes_wants_trial(writes, ls_bucket_wire_bytes(&run->bucket, count))) {
+        reduce_as_trial(run, pass, step, block, offset, count);
+    } else {
+        reduce_part(run, pass, step, block, offset, 0, count, writes->is_streaming);
+    }
 }
 
 static ls_status_t do_reduce(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, size_t bytes)
 {
     const ls_status_t status = stage_for_next(run, pass, step, bytes);
-    uint64_t          at     = 0;
+    size_t            offset = 0;
 
     for (uint32_t block = step->block; block < step->block + step->num_blocks && status == LS_OK; block++) {
-        reduce_block(run, pass, step, block, at);
-        at += ls_geometry_range(&run->geometry, pass->chunk, block).count;
+        reduce_block(run, pass, step, block, offset);
+        offset += ls_bucket_wire_bytes(&run->bucket, ls_geometry_range(&run->geometry, pass->chunk, block).count);
     }
     release_messages(run, pass, step->num_peers);
     return status;
@@ -363,7 +420,7 @@ void ls_run_abandon(ls_run_t *run)
         if (pass->is_active) {
             release_messages(run, pass, run->plan->num_ranks);
             if (pass->packed != NULL) {
-                ls_net_unstage(run->net, pass->packed);
+                ls_net_unstage(run->shared->net, pass->packed);
             }
             pass->packed = NULL;
             pass_end(run, pass);

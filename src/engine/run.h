@@ -17,6 +17,7 @@
 
 #include "algo/algo.h"
 #include "engine/geometry.h"
+#include "engine/writes.h"
 #include "fuse/bucket.h"
 #include "transport/net.h"
 
@@ -27,14 +28,23 @@
 #define LS_RUN_META_CHUNK 0x800000U
 
 /*
- * How much may be staged at once, over all runs: as much as stays in the caches.  Oldest work first.
- * Ranks may have begun buckets in different orders, so a limit alone could leave each waiting for what
- * another has not begun: when nothing moves, is_generous lets one more pass begin.
+ * How much may be staged at once, over all runs: as much as stays in the caches.  The oldest work is served
+ * first and without limit, so ranks that work in the same order never wait for each other's budget.  Ranks
+ * may work in different orders, though: when nothing moves, is_generous lets one more pass begin.
  */
 typedef struct ls_budget {
     uint64_t limit, used; /* bytes */
+    bool     is_free;     /* the run that now asks is the oldest */
     bool     is_generous; /* cleared by the pass that makes use of it */
+    bool     is_short;    /* a pass was refused in this turn */
 } ls_budget_t;
+
+/* What the runs of an engine share. */
+typedef struct ls_run_shared {
+    ls_net_h    net;
+    ls_budget_t budget;
+    ls_writes_t pack_writes, reduce_writes; /* they differ: see writes.h */
+} ls_run_shared_t;
 
 /* One chunk on its way through the plan. */
 typedef struct ls_pass {
@@ -48,8 +58,7 @@ typedef struct ls_pass {
 } ls_pass_t;
 
 typedef struct ls_run {
-    ls_net_h         net;
-    ls_budget_t     *budget;
+    ls_run_shared_t *shared;
     const ls_plan_t *plan;
     const ls_algo_t *algo;
     uint32_t         id, iteration, first_chunk;
@@ -63,8 +72,7 @@ typedef struct ls_run {
 } ls_run_t;
 
 /* Room for passes of this plan; geometry and bucket are the caller's to fill before start. */
-ls_status_t ls_run_init(ls_run_t *run, ls_net_h net, ls_budget_t *budget, const ls_algo_t *algo,
-                        const ls_plan_t *plan);
+ls_status_t ls_run_init(ls_run_t *run, ls_run_shared_t *shared, const ls_algo_t *algo, const ls_plan_t *plan);
 void        ls_run_clear(ls_run_t *run);
 
 void ls_run_start(ls_run_t *run, uint32_t id, uint32_t iteration, uint32_t first_chunk);

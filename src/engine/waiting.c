@@ -7,6 +7,10 @@
  *   nothing open        yield a few times, so that the caller that was just called back may run and
  *                       hand in the next request without a system call; then sleep
  *
+ * Yielding is only good as long as nobody else wants the core.  Where somebody does, a yield takes until
+ * the other's time is up (milliseconds), and the scheduler counts it against us, while a thread that sleeps
+ * is preferred when it is woken.  So a yield that came back late means: sleep at once, for a while.
+ *
  * Ranks of the node ring the bell.  Messages of MPI ring nothing: while one is awaited, sleep is cut into
  * pauses that grow from 20 us to 500 us; when none is, the engine of a job with several nodes looks every
  * 2 ms for control messages.
@@ -18,11 +22,13 @@
 
 #define PURE_SPIN_NS  (10 * LS_NS_PER_US)
 #define IDLE_SPIN_NS  (10 * LS_NS_PER_US)
+#define LATE_YIELD_NS (50 * LS_NS_PER_US)
+#define CROWDED_NS    (20 * LS_NS_PER_MS)
 #define POLL_FIRST_NS (20 * LS_NS_PER_US)
 #define POLL_LAST_NS  (500 * LS_NS_PER_US)
 #define REMOTE_NS     (2 * LS_NS_PER_MS)
 #define GENEROUS_FIRST_NS (50 * LS_NS_PER_US)
-#define GENEROUS_LAST_NS  LS_NS_PER_MS
+#define GENEROUS_LAST_NS  (10 * LS_NS_PER_MS)
 #define HEALTH_NS     (100 * LS_NS_PER_MS)
 
 void ls_waiting_reset(ls_context_h ctx)
@@ -42,6 +48,9 @@ static uint64_t sleep_limit(ls_context_h ctx)
     if (ctx->next_tick_ns > ctx->now_ns && ctx->next_tick_ns - ctx->now_ns < limit) {
         limit = ctx->next_tick_ns - ctx->now_ns;
     }
+    if (ctx->works.shared.budget.is_short && ctx->waiting.generous_ns < limit) {
+        limit = ctx->waiting.generous_ns;
+    }
     if (ls_net_needs_polling(ctx->net)) {
         limit                = (ctx->waiting.poll_ns < limit) ? ctx->waiting.poll_ns : limit;
         ctx->waiting.poll_ns = (2 * ctx->waiting.poll_ns < POLL_LAST_NS) ? 2 * ctx->waiting.poll_ns : POLL_LAST_NS;
@@ -59,21 +68,34 @@ static void disarm(ls_context_h ctx)
     }
 }
 
+static void yield(ls_context_h ctx)
+{
+    const uint64_t begin = ls_clock_ns();
+    uint64_t       end;
+
+    sched_yield();
+    end = ls_clock_ns();
+    if (end - begin > LATE_YIELD_NS) {
+        ctx->waiting.crowded_until_ns = end + CROWDED_NS;
+    }
+}
+
 /* True if this turn's wait was only a look. */
 static bool spin(ls_context_h ctx)
 {
-    const bool     open  = is_open(ctx);
-    const uint64_t quiet = ctx->now_ns - ctx->waiting.quiet_since_ns;
-    const uint64_t limit = open ? ctx->config.spin_us * LS_NS_PER_US : IDLE_SPIN_NS;
+    const bool     open       = is_open(ctx);
+    const bool     is_crowded = ctx->now_ns < ctx->waiting.crowded_until_ns;
+    const uint64_t quiet      = ctx->now_ns - ctx->waiting.quiet_since_ns;
+    const uint64_t limit      = open ? ctx->config.spin_us * LS_NS_PER_US : IDLE_SPIN_NS;
 
-    if (quiet >= limit) {
+    if (open && quiet < limit && quiet < PURE_SPIN_NS) {
+        ls_clock_relax();
+        return true;
+    }
+    if (quiet >= limit || is_crowded) {
         return false;
     }
-    if (open && quiet < PURE_SPIN_NS) {
-        ls_clock_relax();
-    } else {
-        sched_yield();
-    }
+    yield(ctx);
     return true;
 }
 
@@ -83,12 +105,11 @@ static bool be_generous(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
-    if (ctx->works.active == NULL || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns ||
-        ctx->works.budget.is_generous) {
+    if (!ctx->works.shared.budget.is_short || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
         return false;
     }
     waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;
-    ctx->works.budget.is_generous = true;
+    ctx->works.shared.budget.is_generous = true;
     return true;
 }
 

@@ -15,7 +15,7 @@ ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, l
     ls_status_t status;
     void       *idle, *scratch;
 
-    *pool  = (ls_work_pool_t){.config = config, .net = net, .place = ls_net_place(net), .choices = choices};
+    *pool  = (ls_work_pool_t){.config = config, .place = ls_net_place(net), .choices = choices};
     status = ls_mem_alloc(LS_SCHEDULE_NUM_IDS * sizeof(*pool->idle), "idle work", &idle);
     if (status != LS_OK) {
         return status;
@@ -25,7 +25,7 @@ ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, l
         ls_mem_free(idle);
         return status;
     }
-    pool->budget  = (ls_budget_t){.limit = STAGED_AT_ONCE};
+    pool->shared  = (ls_run_shared_t){.net = net, .budget = {.limit = STAGED_AT_ONCE}};
     pool->idle    = idle;
     pool->scratch = scratch;
     return LS_OK;
@@ -208,7 +208,7 @@ static void append_active(ls_work_pool_t *pool, ls_work_t *work)
 
 ls_status_t ls_work_begin(ls_work_pool_t *pool, const ls_schedule_run_t *run, uint64_t now_ns, ls_work_t **work_p)
 {
-    ls_work_t  *work;
+    ls_work_t  *work   = NULL;
     ls_status_t status = take_work(pool, run, &work);
 
     if (status != LS_OK) {

@@ -46,7 +46,6 @@ typedef struct ls_plan_entry {
 /* Everything the engine needs to turn schedule runs into work. */
 typedef struct ls_work_pool {
     const ls_config_t       *config;
-    ls_net_h                 net;
     const ls_net_place_t    *place;
     const ls_choice_table_t *choices;
     ls_work_t               *active; /* oldest first */
@@ -54,7 +53,7 @@ typedef struct ls_work_pool {
     ls_plan_entry_t         *plans;
     uint32_t                 num_plans, plans_room;
     void                    *scratch;
-    ls_budget_t              budget;
+    ls_run_shared_t          shared;
 } ls_work_pool_t;
 
 ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, ls_net_h net,

@@ -245,7 +245,7 @@ static ls_status_t take_run(ls_work_pool_t *pool, ls_work_t *work, const ls_algo
         ls_run_clear(&work->run);
         work->has_run = false;
     }
-    status = ls_run_init(&work->run, pool->net, &pool->budget, algo, plan);
+    status = ls_run_init(&work->run, &pool->shared, algo, plan);
     if (status != LS_OK) {
         return status;
     }

@@ -54,7 +54,7 @@ static ls_status_t set_up_run(ls_work_pool_t *pool, ls_work_t *work)
     const ls_plan_t   *plan;
     ls_status_t        status = ls_work_get_plan(pool, choice->algo, 0, &plan);
 
-    if (status != LS_OK || (status = ls_run_init(&work->meta, pool->net, &pool->budget, choice->algo, plan)) != LS_OK) {
+    if (status != LS_OK || (status = ls_run_init(&work->meta, &pool->shared, choice->algo, plan)) != LS_OK) {
         return status;
     }
     work->has_meta = true;

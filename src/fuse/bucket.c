@@ -63,7 +63,7 @@ static void *output_of(const ls_bucket_t *bucket, const piece_t *piece)
 }
 
 /* One piece as it travels. */
-static void pack_piece(const ls_bucket_t *bucket, bool from_input, const piece_t *piece, void *stage)
+static void pack_piece(const ls_bucket_t *bucket, bool from_input, const piece_t *piece, bool stream, void *stage)
 {
     if (from_input && !piece->part->gives) {
         ls_kernel_fill_identity(bucket->wire, bucket->op, stage, piece->count);
@@ -75,17 +75,19 @@ static void pack_piece(const ls_bucket_t *bucket, bool from_input, const piece_t
             .src       = from_input ? input_of(bucket, piece) : output_of(bucket, piece),
             .dst       = stage,
             .count     = piece->count,
+            .stream    = stream,
         };
         ls_kernel_cast(&cast);
     }
 }
 
-void ls_bucket_pack(const ls_bucket_t *bucket, bool from_input, uint64_t at, uint64_t count, void *stage)
+void ls_bucket_pack(const ls_bucket_t *bucket, bool from_input, uint64_t at, uint64_t count, bool stream,
+                    void *stage)
 {
     while (count > 0) {
         const piece_t piece = piece_at(bucket, at, count);
 
-        pack_piece(bucket, from_input, &piece, stage);
+        pack_piece(bucket, from_input, &piece, stream, stage);
         stage = (char *)stage + ls_bucket_wire_bytes(bucket, piece.count);
         at += piece.count;
         count -= piece.count;
@@ -144,7 +146,7 @@ static void reduce_cast(const ls_bucket_t *bucket, const ls_bucket_reduce_t *arg
         .count     = kernel->count,
     };
 
-    pack_piece(bucket, args->from_input, own, bucket->scratch);
+    pack_piece(bucket, args->from_input, own, false, bucket->scratch);
     args->received[args->own_index] = bucket->scratch;
     kernel->dst                     = (kernel->dst2 != NULL) ? kernel->dst2 : bucket->scratch;
     kernel->dst2                    = NULL;
@@ -211,6 +213,7 @@ void ls_bucket_reduce(const ls_bucket_t *bucket, const ls_bucket_reduce_t *args)
                .scale     = 1.0,
                .dst       = output_of(bucket, &out),
                .dst2      = packed,
+               .stream2   = args->stream_packed,
                .count     = own.count,
         };
         if (args->is_final) {

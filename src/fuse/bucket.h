@@ -47,8 +47,10 @@ typedef struct ls_bucket {
 /* Bytes that `count` elements have on the wire. */
 size_t ls_bucket_wire_bytes(const ls_bucket_t *bucket, uint64_t count);
 
-/* Values [at, at + count) to `stage`, as they travel: of the input (scaled), or of the output. */
-void ls_bucket_pack(const ls_bucket_t *bucket, bool from_input, uint64_t at, uint64_t count, void *stage);
+/* Values [at, at + count) to `stage`, as they travel: of the input (scaled), or of the output; with `stream`
+ * past the caches. */
+void ls_bucket_pack(const ls_bucket_t *bucket, bool from_input, uint64_t at, uint64_t count, bool stream,
+                    void *stage);
 
 /* Received values to the output. */
 void ls_bucket_store(const ls_bucket_t *bucket, uint64_t at, uint64_t count, const void *received);
@@ -71,6 +73,7 @@ typedef struct ls_bucket_reduce {
     const void **received; /* room for one more: the own value is put among them */
     uint32_t     contributors;
     void        *packed;
+    bool         stream_packed; /* past the caches */
 } ls_bucket_reduce_t;
 
 void ls_bucket_reduce(const ls_bucket_t *bucket, const ls_bucket_reduce_t *args);

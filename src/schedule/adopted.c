@@ -186,18 +186,24 @@ static void start(ls_schedule_h schedule, ls_adopted_t *adopted)
     schedule->params.ops->run(schedule->params.arg, &run);
 }
 
+static void tell_if_reached(ls_schedule_h schedule, ls_adopted_t *adopted)
+{
+    ls_message_t message = {.kind = LS_MESSAGE_REACHED, .id = adopted->id, .round = adopted->round};
+
+    if (adopted->is_catching_up && adopted->iteration == adopted->target) {
+        adopted->is_catching_up = false;
+        ls_schedule_send(schedule, &message);
+    }
+}
+
 void ls_adopted_run(ls_schedule_h schedule, ls_adopted_t *adopted)
 {
     while (may_start(schedule, adopted)) {
         start(schedule, adopted);
+        /* Before the next items are looked at: one that does not fit is no obstacle to what is reached. */
+        tell_if_reached(schedule, adopted);
         for (uint32_t i = 0; i < adopted->num_slots; i++) {
             ls_adopted_fill(schedule, adopted, i);
-        }
-        if (adopted->is_catching_up && adopted->iteration == adopted->target) {
-            ls_message_t message = {.kind = LS_MESSAGE_REACHED, .id = adopted->id, .round = adopted->round};
-
-            adopted->is_catching_up = false;
-            ls_schedule_send(schedule, &message);
         }
     }
 }
@@ -227,6 +233,10 @@ void ls_adopted_freeze(ls_schedule_h schedule, ls_adopted_t *adopted, uint64_t r
 
 void ls_adopted_resume(ls_schedule_h schedule, ls_adopted_t *adopted, const ls_message_t *message)
 {
+    if (adopted->has_given_up) {
+        adopted->patience_ns = (adopted->patience_ns > LONGEST_PATIENCE / 2) ? LONGEST_PATIENCE
+                                                                             : 2 * adopted->patience_ns;
+    }
     adopted->is_frozen      = false;
     adopted->has_given_up   = false;
     adopted->limit          = (message->flag != 0) ? message->iteration : LS_SCHEDULE_NO_LIMIT;
@@ -234,8 +244,6 @@ void ls_adopted_resume(ls_schedule_h schedule, ls_adopted_t *adopted, const ls_m
     adopted->target         = message->iteration;
     adopted->round          = message->round;
     adopted->first_fill_ns  = schedule->now_ns;
-    adopted->patience_ns    = (adopted->patience_ns > LONGEST_PATIENCE / 2) ? LONGEST_PATIENCE
-                                                                            : 2 * adopted->patience_ns;
     ls_adopted_run(schedule, adopted);
 }
 

@@ -64,6 +64,7 @@ static ls_status_t create(ls_coordinator_t *c, const ls_message_bucket_t *bucket
     agreed              = mem;
     agreed->id          = bucket->id;
     agreed->patience_ns = bucket->patience_ns;
+    agreed->swept_at    = bucket->iteration;
     status              = allocate_arrays(agreed, bucket->num_names, c->params->num_ranks);
     for (uint32_t i = 0; i < bucket->num_names && status == LS_OK; i++) {
         const ls_message_name_t *name = &c->names[bucket->first_name + i];
@@ -176,8 +177,11 @@ ls_status_t ls_agreed_adopt(ls_coordinator_t *c, size_t first)
             status = ls_coordinator_pack(c, &name, &message);
         }
     }
-    if (status != LS_OK || message.num_buckets > LS_COORDINATOR_NUM_ADOPTED - c->num_agreed) {
+    if (status != LS_OK) {
         return status;
+    }
+    if (message.num_buckets > LS_COORDINATOR_NUM_ADOPTED - c->num_agreed) {
+        return ls_retire_sweep(c);
     }
     for (uint32_t i = 0; i < message.num_buckets && status == LS_OK; i++) {
         status = register_bucket(c, &c->buckets[i]);

@@ -234,7 +234,6 @@ static ls_status_t apply_joined(ls_schedule_h schedule, const ls_message_t *mess
     schedule->is_drained = false;
     schedule->held_first = NULL;
     schedule->num_held   = 0;
-    ls_waiting_undoom_all(&schedule->waiting);
     schedule->params.ops->joined(schedule->params.arg);
     while (held != NULL) {
         ls_schedule_item_t *next = held->next;

@@ -35,6 +35,14 @@ typedef enum ls_agreed_state {
     LS_AGREED_STATE_COUNT
 } ls_agreed_state_t;
 
+/* Why a bucket is frozen that nobody wants to give up. */
+typedef enum ls_agreed_check {
+    LS_AGREED_NO_CHECK,
+    LS_AGREED_DOUBT, /* a rank waits for others inside a run */
+    LS_AGREED_SWEEP, /* ids have run out: what was not used since the last sweep goes */
+    LS_AGREED_CHECK_COUNT
+} ls_agreed_check_t;
+
 /* A rank has a tensor that does not fit: it is stuck at its iteration until the bucket is given up. */
 typedef struct ls_complaint {
     uint32_t             rank;
@@ -51,6 +59,8 @@ typedef struct ls_agreed {
     char            **names;
     ls_signature_t   *signatures;
     ls_agreed_state_t state;
+    ls_agreed_check_t check;
+    uint32_t          swept_at;    /* iteration at the last sweep, or at the start */
     uint64_t          round;       /* of the last freeze */
     uint32_t         *counts;      /* per rank, as answered */
     uint32_t         *empty_slots; /* per rank, as answered */
@@ -123,7 +133,7 @@ ls_status_t ls_tally_check_stalls(ls_coordinator_t *c, uint64_t *next_p);
 void        ls_tally_destroy_all(ls_coordinator_t *c);
 
 /* ---- agreed.c */
-/* Adopt what the history holds from position `first` on, if there are ids for it. */
+/* Adopt what the history holds from position `first` on; without ids for all of it, make some free for later. */
 ls_status_t   ls_agreed_adopt(ls_coordinator_t *c, size_t first);
 ls_agreed_t **ls_agreed_place(ls_coordinator_t *c, uint32_t id); /* where the bucket of this id is, or NULL */
 void          ls_agreed_remove(ls_coordinator_t *c, ls_agreed_t *agreed); /* all ranks are at agreed->target */
@@ -134,6 +144,8 @@ void          ls_agreed_destroy_all(ls_coordinator_t *c);
 ls_status_t ls_retire_receive(ls_coordinator_t *c, uint32_t from, const ls_message_t *message);
 /* Ranks begin to join: give up everything. */
 ls_status_t ls_retire_all(ls_coordinator_t *c);
+/* Ids have run out: give up what is not used. */
+ls_status_t ls_retire_sweep(ls_coordinator_t *c);
 ls_status_t ls_retire_check_stalls(ls_coordinator_t *c, uint64_t *next_p);
 
 #endif

@@ -6,7 +6,8 @@
  * Ranks tell the coordinator (each with `epoch`: how many broadcasts the sender had processed):
  *   REPORT    names            these were handed in here
  *   GIVE_UP   id, flag, names  flag 1: a tensor came with another signature (that one name);
- *                              flag 0: the bucket stays partly filled (the names that are missing)
+ *                              flag 0: the bucket stays partly filled (the names that are missing);
+ *                              no names: only see whether all ranks have begun it
  *   FROZEN    id, round, iteration, slot  answer to FREEZE: next iteration, first empty slot
  *   REACHED   id, round        answer to RESUME: caught up
  *   JOIN      flag             this rank has joined; flag 1: and nothing is left of what it gave before
@@ -16,7 +17,7 @@
  *   ERROR     status, names[0], text      this name has failed
  *   FREEZE    id, round        do not start it; tell how far you are
  *   RESUME    id, round, iteration, flag  start it again, those behind `iteration` tell when they are
- *                              there; flag 1: but do not pass it
+ *                              there; flag 1: and nobody passes it
  *   RETIRE    id               it is no more
  *   JOINED                     every rank has joined
  *   BROKEN    status, text     the job cannot go on

@@ -7,7 +7,7 @@
  *    `--------------------------------------------------'  all there, not final
  *
  * Final is a bucket that cannot go on: a tensor has changed, or ranks have joined.  One that only was
- * slow to fill while others had begun it goes on.
+ * slow to fill while others had begun it goes on, and so does one that was frozen only to be looked at.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,11 +26,12 @@
 
 /* ---- giving up ----------------------------------------------------------------------------------- */
 
-static ls_status_t freeze(ls_coordinator_t *c, ls_agreed_t *agreed)
+static ls_status_t freeze(ls_coordinator_t *c, ls_agreed_t *agreed, ls_agreed_check_t check)
 {
     const ls_message_t message = {.kind = LS_MESSAGE_FREEZE, .id = agreed->id, .round = c->seq + 1};
 
     agreed->state       = LS_AGREED_FREEZING;
+    agreed->check       = check;
     agreed->round       = message.round;
     agreed->num_open    = c->params->num_ranks;
     agreed->is_unwanted = false;
@@ -105,7 +106,27 @@ static ls_status_t resume(ls_coordinator_t *c, ls_agreed_t *agreed)
     message.iteration   = agreed->target;
     message.flag        = agreed->is_final ? 1 : 0;
     ls_stall_begin(c, &agreed->stall);
+    if (agreed->check == LS_AGREED_DOUBT) {
+        agreed->stall.next_warn_ns = c->now_ns; /* a rank has waited long enough */
+    }
     return ls_coordinator_broadcast(c, &message);
+}
+
+/* Only looked at, nobody is behind: as if nothing had been. */
+static ls_status_t go_on(ls_coordinator_t *c, ls_agreed_t *agreed)
+{
+    const ls_message_t message = {
+        .kind = LS_MESSAGE_RESUME, .id = agreed->id, .round = agreed->round, .iteration = agreed->target};
+
+    agreed->state    = LS_AGREED_LIVE;
+    agreed->swept_at = (agreed->check == LS_AGREED_SWEEP) ? agreed->target : agreed->swept_at;
+    return ls_coordinator_broadcast(c, &message);
+}
+
+static bool must_go(const ls_coordinator_t *c, const ls_agreed_t *agreed)
+{
+    return agreed->check == LS_AGREED_NO_CHECK || agreed->complaints != NULL || c->num_joined > 0 ||
+           (agreed->check == LS_AGREED_SWEEP && agreed->swept_at == agreed->target);
 }
 
 /* All have told how far they are. */
@@ -119,7 +140,10 @@ static ls_status_t decide(ls_coordinator_t *c, ls_agreed_t *agreed)
         agreed->is_open[rank] = agreed->counts[rank] < agreed->target;
         agreed->num_open += agreed->is_open[rank] ? 1 : 0;
     }
-    return (agreed->num_open == 0) ? retire(c, agreed) : resume(c, agreed);
+    if (agreed->num_open > 0) {
+        return resume(c, agreed);
+    }
+    return must_go(c, agreed) ? retire(c, agreed) : go_on(c, agreed);
 }
 
 static bool can_be_frozen(const ls_agreed_t *agreed)
@@ -133,7 +157,20 @@ ls_status_t ls_retire_all(ls_coordinator_t *c)
 
     for (uint32_t i = 0; i < LS_COORDINATOR_NUM_ADOPTED && status == LS_OK; i++) {
         if (c->agreed[i] != NULL && can_be_frozen(c->agreed[i])) {
-            status = freeze(c, c->agreed[i]);
+            status = freeze(c, c->agreed[i], LS_AGREED_NO_CHECK);
+        }
+    }
+    return status;
+}
+
+/* A bucket is used at least once when it is adopted, so that it takes two sweeps to find it unused. */
+ls_status_t ls_retire_sweep(ls_coordinator_t *c)
+{
+    ls_status_t status = LS_OK;
+
+    for (uint32_t i = 0; i < LS_COORDINATOR_NUM_ADOPTED && status == LS_OK; i++) {
+        if (c->agreed[i] != NULL && c->agreed[i]->state == LS_AGREED_LIVE) {
+            status = freeze(c, c->agreed[i], LS_AGREED_SWEEP);
         }
     }
     return status;
@@ -176,15 +213,20 @@ static ls_status_t hear_complaint(ls_coordinator_t *c, ls_agreed_t *agreed, uint
     if (agreed->state == LS_AGREED_CATCHING_UP && agreed->is_open[from]) {
         return break_mismatch(c, agreed, complaint);
     }
-    return can_be_frozen(agreed) ? freeze(c, agreed) : LS_OK;
+    return can_be_frozen(agreed) ? freeze(c, agreed, LS_AGREED_NO_CHECK) : LS_OK;
 }
 
-static ls_status_t hear_impatience(ls_coordinator_t *c, ls_agreed_t *agreed, const ls_message_t *message)
+/* A rank that is behind is waited for anyway; when it has caught up, it waits for nothing any more. */
+static ls_status_t hear_impatience(ls_coordinator_t *c, ls_agreed_t *agreed, uint32_t from,
+                                   const ls_message_t *message)
 {
-    if (!can_be_frozen(agreed)) {
+    if (!can_be_frozen(agreed) || (agreed->state == LS_AGREED_CATCHING_UP && agreed->is_open[from])) {
         return LS_OK;
     }
-    agreed->has_missing = message->num_names > 0;
+    if (message->num_names == 0) {
+        return (agreed->state == LS_AGREED_LIVE) ? freeze(c, agreed, LS_AGREED_DOUBT) : LS_OK;
+    }
+    agreed->has_missing = true;
     memset(agreed->is_missing, false, agreed->num_names * sizeof(*agreed->is_missing));
     for (uint32_t i = 0; i < message->num_names; i++) {
         agreed->is_missing[slot_of(agreed, message->names[i].name)] = true;
@@ -193,7 +235,7 @@ static ls_status_t hear_impatience(ls_coordinator_t *c, ls_agreed_t *agreed, con
         agreed->is_unwanted = true;
         return LS_OK;
     }
-    return freeze(c, agreed);
+    return freeze(c, agreed, LS_AGREED_NO_CHECK);
 }
 
 static ls_status_t hear_give_up(ls_coordinator_t *c, ls_agreed_t *agreed, uint32_t from, const ls_message_t *message)
@@ -204,7 +246,7 @@ static ls_status_t hear_give_up(ls_coordinator_t *c, ls_agreed_t *agreed, uint32
         }
     }
     return (message->flag != 0) ? hear_complaint(c, agreed, from, &message->names[0])
-                                : hear_impatience(c, agreed, message);
+                                : hear_impatience(c, agreed, from, message);
 }
 
 static ls_status_t hear_frozen(ls_coordinator_t *c, ls_agreed_t *agreed, uint32_t from, const ls_message_t *message)
@@ -232,7 +274,7 @@ static ls_status_t hear_reached(ls_coordinator_t *c, ls_agreed_t *agreed, uint32
         return retire(c, agreed);
     }
     agreed->state = LS_AGREED_LIVE;
-    return agreed->is_unwanted ? freeze(c, agreed) : LS_OK;
+    return agreed->is_unwanted ? freeze(c, agreed, LS_AGREED_NO_CHECK) : LS_OK;
 }
 
 ls_status_t ls_retire_receive(ls_coordinator_t *c, uint32_t from, const ls_message_t *message)
@@ -264,18 +306,19 @@ static void print_behind(const ls_coordinator_t *c, const ls_agreed_t *agreed, c
         rank++;
     }
     slot = (agreed->empty_slots[rank] < agreed->num_names) ? agreed->empty_slots[rank] : 0;
-    snprintf(text, room, "tensor '%s'%s: other ranks have begun to reduce it, %s did not give it for %.1f s",
-             agreed->names[slot], agreed->num_names > 1 ? " and its bucket" : "", ranks,
-             (double)(c->now_ns - agreed->stall.since_ns) / (double)LS_NS_PER_S);
+    snprintf(text, room, "tensor '%s'%s: other ranks have begun to reduce it, %s did not give it", agreed->names[slot],
+             agreed->num_names > 1 ? " and its bucket" : "", ranks);
 }
 
 static ls_status_t check_stall(ls_coordinator_t *c, ls_agreed_t *agreed, uint64_t *next_p)
 {
-    char text[LS_MESSAGES_TEXT_ROOM];
+    char text[LS_MESSAGES_TEXT_ROOM - 64], whole[LS_MESSAGES_TEXT_ROOM];
 
     if (ls_stall_is_over(c, &agreed->stall)) {
         print_behind(c, agreed, text, sizeof(text));
-        return ls_coordinator_break(c, LS_ERR_STALL, text);
+        snprintf(whole, sizeof(whole), "%s within %.1f s", text,
+                 (double)(c->now_ns - agreed->stall.since_ns) / (double)LS_NS_PER_S);
+        return ls_coordinator_break(c, LS_ERR_STALL, whole);
     }
     if (ls_stall_must_warn(c, &agreed->stall)) {
         print_behind(c, agreed, text, sizeof(text));

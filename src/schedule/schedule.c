@@ -78,7 +78,8 @@ static void fail(ls_schedule_h schedule, ls_schedule_item_t *item, ls_status_t s
     schedule->params.ops->fail(schedule->params.arg, item, status, text);
 }
 
-void ls_schedule_hold(ls_schedule_h schedule, ls_schedule_item_t *item)
+/* For when all have joined. */
+static void hold(ls_schedule_h schedule, ls_schedule_item_t *item)
 {
     item->next = NULL;
     if (schedule->held_first == NULL) {
@@ -132,7 +133,7 @@ void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64
                item->signature.num_dims > LS_SIGNATURE_MAX_DIMS) {
         fail(schedule, item, LS_ERR_INVALID, "the name is too long or the shape has too many dimensions");
     } else if (schedule->is_joined) {
-        ls_schedule_hold(schedule, item);
+        hold(schedule, item);
     } else {
         take(schedule, item);
     }
@@ -140,7 +141,7 @@ void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64
 
 /* ---- reports out --------------------------------------------------------------------------------- */
 
-/* One message for all names that came since the last one; returns when there is nothing to say. */
+/* One message for all names that came since the last one. */
 static ls_status_t flush_reports(ls_schedule_h schedule)
 {
     ls_message_t  message = {.kind = LS_MESSAGE_REPORT};
@@ -206,6 +207,16 @@ void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns)
     send_join(schedule);
     for (uint32_t i = 0; i < schedule->num_live; i++) {
         ls_adopted_run(schedule, schedule->live[i]);
+    }
+}
+
+void ls_schedule_doubt(ls_schedule_h schedule, uint32_t id, uint64_t now_ns)
+{
+    ls_message_t message = {.kind = LS_MESSAGE_GIVE_UP, .id = id};
+
+    schedule->now_ns = now_ns;
+    if (ls_adopted_find(schedule, id) != NULL) {
+        ls_schedule_send(schedule, &message);
     }
 }
 

@@ -113,6 +113,14 @@ ls_status_t ls_schedule_receive(ls_schedule_h schedule, uint32_t from, const voi
  * each burst of them.  Returns when it wants to be called next (UINT64_MAX: not before something comes). */
 uint64_t ls_schedule_tick(ls_schedule_h schedule, uint64_t now_ns);
 
+/*
+ * The engine has waited long for other ranks inside the adopted run `id`: find out who has not begun it.
+ * They are named in a warning, and the job is broken if they do not give their tensors within the stall
+ * time.  For a run that all have begun nothing happens.  Only the engine can see this case: a rank that
+ * gives nothing at all of a bucket has nothing that waits.
+ */
+void ls_schedule_doubt(ls_schedule_h schedule, uint32_t id, uint64_t now_ns);
+
 /* The job is lost: fail every item held, and every one submitted from now on. */
 void ls_schedule_abort(ls_schedule_h schedule, ls_status_t status, const char *message);
 

@@ -8,8 +8,8 @@
 #include "schedule/schedule.h"
 #include "schedule/waiting.h"
 
-#define LS_SCHEDULE_NUM_ADOPTED  (LS_SCHEDULE_NUM_IDS - LS_SCHEDULE_FIRST_ADOPTED)
-#define LS_SCHEDULE_NO_LIMIT     UINT32_MAX
+#define LS_SCHEDULE_NUM_ADOPTED (LS_SCHEDULE_NUM_IDS - LS_SCHEDULE_FIRST_ADOPTED)
+#define LS_SCHEDULE_NO_LIMIT    UINT32_MAX
 
 struct ls_adopted;
 
@@ -42,9 +42,6 @@ void ls_schedule_send(ls_schedule_h schedule, ls_message_t *message);
 
 /* Cannot go on: tell the engine, fail everything. */
 void ls_schedule_break(ls_schedule_h schedule, ls_status_t status, const char *text);
-
-/* Append to the items kept for after the join. */
-void ls_schedule_hold(ls_schedule_h schedule, ls_schedule_item_t *item);
 
 /* answers.c: do what a broadcast says.  LS_ERR_INTERNAL: it makes no sense here, nothing was changed. */
 ls_status_t ls_answers_apply(ls_schedule_h schedule, const ls_message_t *message);

@@ -202,8 +202,9 @@ static ls_status_t fail_rootless(ls_coordinator_t *c, ls_tally_t *tally)
 {
     char text[LS_MESSAGES_TEXT_ROOM];
 
-    snprintf(text, sizeof(text), "tensor '%s': rank %" PRIu32 ", the root of this broadcast, has joined and gives nothing",
-             tally->name, tally->signature.root);
+    snprintf(text, sizeof(text),
+             "tensor '%s': rank %" PRIu32 ", the root of this broadcast, has joined and gives nothing", tally->name,
+             tally->signature.root);
     return fail_name(c, tally, LS_ERR_INVALID, text);
 }
 

@@ -10,10 +10,9 @@
 
 #include "base/error.h"
 #include "transport/mailbox_int.h"
-#include "transport/stage.h"
 
 #define MAX_STAGE_BYTES ((size_t)1 << 46)
-#define DEFAULT_GROWTH  4
+#define FIRST_SEGMENTS  4
 
 bool ls_mailbox_has_fault(const ls_config_t *config, const char *point, uint32_t rank)
 {
@@ -184,12 +183,12 @@ static ls_status_t connect_peer(ls_mailbox_h mailbox, uint32_t index, const ls_m
     ls_status_t        status;
     void              *mem;
 
-    status = ls_mem_alloc(DEFAULT_GROWTH * sizeof(*peer->segments), "peer segments", &mem);
+    status = ls_mem_alloc(FIRST_SEGMENTS * sizeof(*peer->segments), "peer segments", &mem);
     if (status != LS_OK) {
         return status;
     }
     peer->segments      = mem;
-    peer->segments_room = DEFAULT_GROWTH;
+    peer->segments_room = FIRST_SEGMENTS;
     status              = open_address(mailbox, address, &peer->segments[0]);
     if (status != LS_OK) {
         return status;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of a mailbox: into the peers' rings, out of the own ones. */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "transport/mailbox_int.h"
 #include "transport/stage.h"

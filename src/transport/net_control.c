@@ -165,7 +165,8 @@ static ls_status_t read_words(ls_net_h net, const ls_message_t *part, part_words
             return LS_OK;
         }
     }
-    return ls_error_set(LS_ERR_INTERNAL, "a control message from rank %u is malformed (%zu bytes, %llu expected next)",
+    return ls_error_set(LS_ERR_INTERNAL,
+                        "a control message from rank %u is malformed (%zu bytes, %llu expected next)",
                         part->from, part->bytes, (unsigned long long)expected);
 }
 

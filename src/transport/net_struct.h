@@ -26,20 +26,20 @@ typedef struct ls_net_block {
 
 /* owner: engine thread */
 struct ls_net {
-    ls_net_place_t  place;
-    char           *host, *description;
-    uint32_t       *node_of;
-    uint32_t        rank, num_ranks;
-    ls_mailbox_h    mailbox;
+    ls_net_place_t            place;
+    char                     *host, *description;
+    uint32_t                 *node_of;
+    uint32_t                  rank, num_ranks;
+    ls_mailbox_h              mailbox;    /* NULL: none */
     const ls_transport_ops_t *remote_ops; /* NULL: none */
-    void           *remote;
+    void                     *remote;
     void (*finalize)(void *arg, bool is_orderly);
-    void           *finalize_arg;
-    ls_net_route_t *routes; /* by rank */
-    ls_stage_pool_h stages;
-    ls_bell_t       own_bell; /* without a mailbox */
-    bool            has_remote;
-    uint64_t        bytes_node, bytes_net;
+    void                     *finalize_arg;
+    ls_net_route_t           *routes; /* by rank */
+    ls_stage_pool_h           stages;
+    ls_bell_t                 own_bell; /* without a mailbox */
+    bool                      has_remote;
+    uint64_t                  bytes_node, bytes_net;
 
     /* net_control.c */
     ls_net_block_t  *to_self, **to_self_end; /* sent, not polled */

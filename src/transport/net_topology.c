@@ -26,7 +26,8 @@ static ls_status_t parse(const char *text, ls_topology_t *topology)
         }
         dim = strtoul(at, &end, 10);
         if (dim == 0 || dim > topology->num_ranks) {
-            return ls_error_set(LS_ERR_CONFIG, "LOCKSTEP_TOPOLOGY=%s: %lu is not between 1 and the %u ranks of the job",
+            return ls_error_set(LS_ERR_CONFIG,
+                                "LOCKSTEP_TOPOLOGY=%s: %lu is not between 1 and the %u ranks of the job",
                                 text, dim, topology->num_ranks);
         }
         topology->dims[topology->num_dims++] = (uint32_t)dim;
@@ -76,7 +77,8 @@ ls_status_t ls_net_topology_fill(const char *text, ls_topology_t *topology)
             topology->num_nodes++;
         }
     }
-    if (text[0] != '\0') {
+    topology->is_given = text[0] != '\0';
+    if (topology->is_given) {
         return parse(text, topology);
     }
     derive(topology);

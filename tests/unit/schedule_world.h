@@ -155,7 +155,9 @@ static void world_do_run(void *arg, const ls_schedule_run_t *run)
     seen = ls_table_get(&rank->world->runs, key);
     if (seen == NULL) {
         seen = world_first_run(run);
-        ls_table_put(&rank->world->runs, key, seen);
+        while (ls_table_put(&rank->world->runs, key, seen) != LS_OK) {
+            /* a test made this allocation fail, and the next will not */
+        }
         rank->world->num_runs++;
     }
     CHECK_EQ_INT(run->num_slots, seen->num_slots);
@@ -222,7 +224,7 @@ static void world_open_with(world_t *world, uint32_t num_ranks, uint64_t seed, l
     }
 }
 
-static void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
+static inline void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
 {
     world_open_with(world, num_ranks, seed,
                     (ls_schedule_params_t){.fusion_bytes   = 64 * LS_KIB,
@@ -231,7 +233,7 @@ static void world_open(world_t *world, uint32_t num_ranks, uint64_t seed)
                                            .stall_abort_ns = 7200 * LS_NS_PER_S});
 }
 
-static size_t world_submit(world_t *world, uint32_t rank, const char *name, const ls_signature_t *signature, long tag)
+static inline size_t world_submit(world_t *world, uint32_t rank, const char *name, const ls_signature_t *signature, long tag)
 {
     world_item_t *item = calloc(1, sizeof(*item));
 
@@ -249,7 +251,7 @@ static size_t world_submit(world_t *world, uint32_t rank, const char *name, cons
     return world->num_results - 1;
 }
 
-static void world_join(world_t *world, uint32_t rank)
+static inline void world_join(world_t *world, uint32_t rank)
 {
     world->ranks[rank].has_joined = true;
     ls_schedule_join(world->ranks[rank].schedule, world->now);
@@ -261,27 +263,30 @@ static void world_tick(world_t *world, uint32_t rank)
 }
 
 /* Bring one message, from a random pair that has one, to its rank. */
-static void world_deliver(world_t *world)
+static ls_status_t world_deliver_any(world_t *world)
 {
-    const uint32_t n     = world->num_ranks;
-    uint32_t       pair  = world_random(world, n * n);
-    world_rank_t  *from  = NULL;
-    uint32_t       to    = 0;
+    const uint32_t  n    = world->num_ranks;
+    uint32_t        pair = world_random(world, n * n);
+    world_rank_t   *from = NULL;
+    uint32_t        to   = 0;
+    world_packet_t *packet;
+    ls_status_t     status;
 
     for (; from == NULL || from->first[to] == NULL; pair++) {
         from = &world->ranks[(pair % (n * n)) / n];
         to   = pair % n;
     }
-    {
-        world_packet_t *packet = from->first[to];
+    packet          = from->first[to];
+    from->first[to] = packet->next;
+    world->num_in_flight--;
+    status = ls_schedule_receive(world->ranks[to].schedule, from->rank, packet->data, packet->size, world->now);
+    free(packet);
+    return status;
+}
 
-        from->first[to] = packet->next;
-        world->num_in_flight--;
-        CHECK_EQ_INT(ls_schedule_receive(world->ranks[to].schedule, from->rank, packet->data, packet->size,
-                                         world->now),
-                     LS_OK);
-        free(packet);
-    }
+static void world_deliver(world_t *world)
+{
+    CHECK_EQ_INT(world_deliver_any(world), LS_OK);
 }
 
 /* Until no message is on the way and none comes up; the clock stands. */
@@ -311,7 +316,7 @@ static bool world_is_idle(const world_t *world)
 }
 
 /* Move the clock to when the next rank wants it.  False: no rank wants it. */
-static bool world_advance(world_t *world)
+static inline bool world_advance(world_t *world)
 {
     uint64_t next = UINT64_MAX;
 
@@ -326,7 +331,7 @@ static bool world_advance(world_t *world)
 }
 
 /* Until every item has ended, moving the clock as far as it takes (but not for ever). */
-static void world_finish(world_t *world)
+static inline void world_finish(world_t *world)
 {
     world_settle(world);
     for (int i = 0; i < 10000 && !world_is_idle(world) && world_advance(world); i++) {
@@ -352,6 +357,17 @@ static void world_free_runs(world_t *world)
         free(run);
     }
     ls_table_destroy(&world->runs);
+}
+
+/* For worlds that were broken on purpose: not every run was begun by all. */
+static inline void world_forgive_runs(world_t *world)
+{
+    size_t            cursor = 0;
+    ls_table_entry_t *entry;
+
+    while ((entry = ls_table_next(&world->runs, &cursor)) != NULL) {
+        ((world_run_t *)entry->value)->num_ran = world->num_ranks;
+    }
 }
 
 /* Everything must have ended, on every rank, and all memory must be back. */

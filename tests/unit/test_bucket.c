@@ -59,7 +59,7 @@ static void test_pack_crosses_part_boundaries(void)
     for (uint64_t begin = 0; begin < bucket.count; begin += 9973) {
         const uint64_t count = bucket.count - begin;
 
-        ls_bucket_pack(&bucket, true, begin, count, packed);
+        ls_bucket_pack(&bucket, true, begin, count, false, packed);
         for (uint64_t i = 0; i < count; i++) {
             CHECK(packed[i] == own_value(begin + i));
         }
@@ -134,7 +134,7 @@ static void test_a_part_that_gives_nothing_is_not_read(void)
     for (uint32_t p = 0; p < MAX_PARTS; p++) {
         parts[p].gives = false;
     }
-    ls_bucket_pack(&bucket, true, 0, bucket.count, packed);
+    ls_bucket_pack(&bucket, true, 0, bucket.count, false, packed);
     for (uint64_t i = 0; i < bucket.count; i++) {
         CHECK(packed[i] == 0);
     }
@@ -169,7 +169,7 @@ static void test_wire_type_rounds_own_value_and_result_alike(void)
     for (uint64_t i = 0; i < count; i++) {
         wire_a[i] = (uint16_t)(0x3F80 + i % 64);
     }
-    ls_bucket_pack(&bucket, true, 0, count, wire_own);
+    ls_bucket_pack(&bucket, true, 0, count, false, wire_own);
     ls_bucket_reduce(&bucket, &args);
     for (uint64_t i = 0; i < count; i++) {
         first[i] = output_value(&bucket, i);

@@ -40,11 +40,13 @@ static void check_choice(const ls_choice_table_t *table, ls_coll_t coll, layout_
 static const char golden[] =
     "collective      nodes   from     to  ranks   algorithm           chunk  "
     "how\n"
-    "allreduce       one        0    32k  1-4     flat                 512k  "
+    "allreduce       given      0    inf  any     dims                   4m  "
+    "direct exchange along each dimension of the job in turn\n"
+    "allreduce       one        0    32k  1-4     flat                   1m  "
     "everybody sends all to everybody and reduces all\n"
-    "allreduce       one        0     8k  any     flat                 512k  "
+    "allreduce       one        0     8k  any     flat                   1m  "
     "everybody sends all to everybody and reduces all\n"
-    "allreduce       one        0    inf  any     direct               512k  "
+    "allreduce       one        0    inf  any     direct                 1m  "
     "each rank reduces one block for everybody\n"
     "allreduce       many       0    16k  any     recursive_doubling     4m  "
     "whole values exchanged at distance 1, 2, 4 ...\n"
@@ -54,23 +56,23 @@ static const char golden[] =
     "halves exchanged at distance 1, 2, 4 ... and back\n"
     "allreduce       any        0    inf  any     two_level              4m  "
     "reduced in each node, a ring between the nodes; any layout\n"
-    "broadcast       one        0    inf  1-64    flat                 512k  "
+    "broadcast       one        0    inf  1-64    flat                   1m  "
     "the root sends to all at once\n"
-    "broadcast       one        0    inf  any     binomial             512k  "
+    "broadcast       one        0    inf  any     binomial               1m  "
     "a binomial tree from the root\n"
-    "broadcast       any        0    inf  any     two_level            512k  "
+    "broadcast       any        0    inf  any     two_level              1m  "
     "a binomial tree over the nodes, then each node at once\n"
     "allgather       many     32k    inf  any     ring                   4m  "
     "blocks go around once\n"
-    "allgather       any        0    inf  any     direct               512k  "
+    "allgather       any        0    inf  any     direct                 1m  "
     "everybody sends its block to all at once\n"
     "reduce_scatter  many     32k    inf  any     ring                   4m  "
     "sums go around once and end at their owner\n"
-    "reduce_scatter  any        0    inf  any     direct               512k  "
+    "reduce_scatter  any        0    inf  any     direct                 1m  "
     "each rank reduces its own block\n"
     "alltoall        any        0    inf  any     direct                 4m  "
     "each rank gives each other one what is meant for it\n"
-    "barrier         any        0    inf  any     dissemination        512k  "
+    "barrier         any        0    inf  any     dissemination          1m  "
     "tokens at distance 1, 2, 4 ...\n";
 
 static void test_the_built_in_table_is_this(void)
@@ -101,6 +103,19 @@ static void test_one_node_takes_flat_for_small_and_direct_for_large(void)
     check_choice(table, LS_COLL_ALLREDUCE, &many, 8 * KIB - 1, "flat");
     check_choice(table, LS_COLL_ALLREDUCE, &many, 8 * KIB, "direct");
     check_choice(table, LS_COLL_ALLREDUCE, &many, UINT64_MAX, "direct");
+    ls_choice_table_destroy(table);
+}
+
+static void test_a_given_topology_is_obeyed_on_one_node_too(void)
+{
+    ls_choice_table_t *table = table_of("");
+    layout_t           layout;
+
+    layout_make(&layout, 8, LAYOUT_ONE_NODE);
+    layout.topology.is_given = true;
+    check_choice(table, LS_COLL_ALLREDUCE, &layout, 100, "dims");
+    check_choice(table, LS_COLL_ALLREDUCE, &layout, UINT64_MAX, "dims");
+    check_choice(table, LS_COLL_BROADCAST, &layout, 100, "flat");
     ls_choice_table_destroy(table);
 }
 
@@ -265,6 +280,7 @@ int main(void)
 {
     RUN(test_the_built_in_table_is_this);
     RUN(test_one_node_takes_flat_for_small_and_direct_for_large);
+    RUN(test_a_given_topology_is_obeyed_on_one_node_too);
     RUN(test_many_nodes_take_dims_when_regular_and_two_level_when_not);
     RUN(test_every_request_finds_a_row_that_supports_it);
     RUN(test_override_rows_come_first_in_their_range);
