@@ -121,7 +121,6 @@ static void gather_results(job_t *job)
     job_gather_words(job, "job/results", oracle_mix(job->common, job->own), words);
     if (job->rank == 0) {
         last_results = oracle_hash(0, words, job->size * sizeof(words[0]));
-        has_rank_0 = true;
     }
 }
 
@@ -161,6 +160,9 @@ static int run_rank(const ls_start_params_t *params, job_shared_t *shared, job_b
     if (job.size > JOB_MAX_RANKS) {
         fprintf(stderr, "these tests take up to %d ranks\n", JOB_MAX_RANKS);
         abort();
+    }
+    if (job.rank == 0) {
+        has_rank_0 = true;
     }
     body(&job, arg);
     if (!job.is_lost) {
