@@ -18,7 +18,10 @@ static ls_status_t load_settings(ls_context_h ctx)
     }
     ls_log_set_level((ls_log_level_t)ctx->config.log);
     status = ls_kernel_select(ctx->config.simd);
-    return (status != LS_OK) ? status : ls_choice_table_create(ctx->config.algo, &ctx->choices);
+    if (status != LS_OK) {
+        return ls_error_set(status, "LOCKSTEP_SIMD is '%s': %s", ctx->config.simd, ls_last_error());
+    }
+    return ls_choice_table_create(ctx->config.algo, &ctx->choices);
 }
 
 /* All signals go to the program's own threads. */
