@@ -14,6 +14,28 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const s
     return syscall(SYS_futex, word, operation, value, limit, NULL, 0);
 }
 
+enum { GATE_CLOSED, GATE_WAITED_FOR, GATE_OPEN };
+
+void ls_gate_wait(ls_gate_t *gate)
+{
+    uint32_t state = GATE_CLOSED;
+
+    /* Acquire, against the release of whoever opens: what was written before is seen. */
+    atomic_compare_exchange_strong_explicit(&gate->state, &state, GATE_WAITED_FOR, memory_order_acquire,
+                                            memory_order_acquire);
+    while (atomic_load_explicit(&gate->state, memory_order_acquire) != GATE_OPEN) {
+        (void)futex(&gate->state, FUTEX_WAIT, GATE_WAITED_FOR, NULL);
+    }
+}
+
+void ls_gate_open(ls_gate_t *gate)
+{
+    /* After this the memory may be anything; waking an address nobody waits at does no harm. */
+    if (atomic_exchange_explicit(&gate->state, GATE_OPEN, memory_order_acq_rel) == GATE_WAITED_FOR) {
+        (void)futex(&gate->state, FUTEX_WAKE, 1, NULL);
+    }
+}
+
 void ls_bell_init(ls_bell_t *bell)
 {
     atomic_init(&bell->rings, 0);

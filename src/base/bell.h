@@ -26,4 +26,15 @@ uint32_t ls_bell_listen(ls_bell_t *bell);
 void     ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns);
 void     ls_bell_ring(ls_bell_t *bell);
 
+/*
+ * A gate: one thread waits for one event of which it owns the memory, as on its stack.  Opening touches the
+ * gate for the last time before the owner can see it open, so both may go at once.  Zero-initialised: closed.
+ */
+typedef struct ls_gate {
+    _Atomic uint32_t state;
+} ls_gate_t;
+
+void ls_gate_wait(ls_gate_t *gate);
+void ls_gate_open(ls_gate_t *gate);
+
 #endif

@@ -3,6 +3,7 @@
 #include "device/kernel.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -18,7 +19,13 @@ static const ls_kernel_ops_t *(*const paths[])(void) = {
     ls_kernel_avx512_get, ls_kernel_avx2_get, ls_kernel_c_get,
 };
 
-static const ls_kernel_ops_t *current;
+/* Set at load and by ls_kernel_select, which ranks that are threads call at the same time with the same word. */
+static _Atomic(const ls_kernel_ops_t *) current;
+
+static const ls_kernel_ops_t *in_use(void)
+{
+    return atomic_load_explicit(&current, memory_order_relaxed);
+}
 
 ls_status_t ls_kernel_select(const char *path)
 {
@@ -28,7 +35,7 @@ ls_status_t ls_kernel_select(const char *path)
         const ls_kernel_ops_t *ops = paths[i]();
 
         if (ops != NULL && (is_auto || strcmp(path, ops->name) == 0)) {
-            current = ops;
+            atomic_store_explicit(&current, ops, memory_order_relaxed);
             return LS_OK;
         }
     }
@@ -43,7 +50,7 @@ __attribute__((constructor)) static void select_best(void)
 
 const char *ls_kernel_path(void)
 {
-    return current->name;
+    return in_use()->name;
 }
 
 /* Bools are kept as 0 and 1, where "or" is the larger and "and" the smaller. */
@@ -72,7 +79,7 @@ void ls_kernel_reduce(const ls_kernel_reduce_t *args)
     const ls_op_t      op  = op_for(args->dtype, args->op);
     ls_kernel_reduce_t job = *args;
 
-    assert(current->reduce[args->dtype][op] != NULL);
+    assert(in_use()->reduce[args->dtype][op] != NULL);
     if (job.count == 0) {
         return;
     }
@@ -81,7 +88,7 @@ void ls_kernel_reduce(const ls_kernel_reduce_t *args)
     }
     job.stream  = args->stream && may_stream(args, args->dst);
     job.stream2 = args->stream2 && args->dst2 != NULL && may_stream(args, args->dst2);
-    current->reduce[args->dtype][op](&job);
+    in_use()->reduce[args->dtype][op](&job);
 }
 
 /* Copying is the sum of one source, which the paths do around the cache if asked. */
@@ -130,8 +137,8 @@ static void cast_in_two_steps(const ls_kernel_cast_t *args)
         in.count = out.count = (left < TWO_STEP_COUNT) ? left : TWO_STEP_COUNT;
         in.src  = (const uint8_t *)args->src + done * in_size;
         out.dst = (uint8_t *)args->dst + done * out_size;
-        current->to_float32[args->src_dtype](&in);
-        current->from_float32[args->dst_dtype](&out);
+        in_use()->to_float32[args->src_dtype](&in);
+        in_use()->from_float32[args->dst_dtype](&out);
     }
 }
 
@@ -150,9 +157,9 @@ void ls_kernel_cast(const ls_kernel_cast_t *args)
     }
     assert(ls_dtype_is_float(args->src_dtype) && ls_dtype_is_float(args->dst_dtype));
     if (args->dst_dtype == LS_FLOAT32) {
-        current->to_float32[args->src_dtype](args);
+        in_use()->to_float32[args->src_dtype](args);
     } else if (args->src_dtype == LS_FLOAT32) {
-        current->from_float32[args->dst_dtype](args);
+        in_use()->from_float32[args->dst_dtype](args);
     } else {
         cast_in_two_steps(args);
     }
@@ -200,10 +207,10 @@ uint64_t ls_kernel_hash(const void *data, size_t bytes, uint64_t seed)
     for (uint32_t i = 0; i < LS_KERNEL_HASH_WORDS; i++) {
         words[i] = (i + 1) * LS_KERNEL_HASH_MUL;
     }
-    current->hash(at, whole, words);
+    in_use()->hash(at, whole, words);
     if (rest > 0) {
         memcpy(last, at + whole * LS_KERNEL_HASH_BYTES, rest);
-        current->hash(last, 1, words);
+        in_use()->hash(last, 1, words);
     }
     for (uint32_t i = 0; i < LS_KERNEL_HASH_WORDS; i += 2) {
         result = mix(result ^ (words[i] | (uint64_t)words[i + 1] << 32)) + seed;

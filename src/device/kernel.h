@@ -76,7 +76,7 @@ void ls_kernel_fill_identity(ls_dtype_t dtype, ls_op_t op, void *dst, size_t cou
 uint64_t ls_kernel_hash(const void *data, size_t bytes, uint64_t seed);
 
 /* Name of the path in use: "avx512", "avx2" or "c".  ls_kernel_select takes one of them or "auto"
- * and answers LS_ERR_CONFIG when it is unknown or the processor lacks it.  Not thread-safe. */
+ * and answers LS_ERR_CONFIG when it is unknown or the processor lacks it.  */
 const char *ls_kernel_path(void);
 ls_status_t ls_kernel_select(const char *path);
 

@@ -5,17 +5,12 @@
 #include <stdio.h>
 
 #include "base/bell.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "engine/engine_int.h"
 
-#define LOOK_AGAIN_NS LS_NS_PER_S
-
 /* Lives on the caller's stack. */
 typedef struct waiter {
-    ls_bell_t    bell;
-    _Atomic bool is_done;
-    _Atomic bool may_leave; /* the engine thread no longer touches this */
+    ls_gate_t    done;
     ls_status_t  status;
     ls_output_fn output_fn;
     void        *output_arg;
@@ -28,9 +23,7 @@ static void on_done(void *arg, ls_status_t status, const char *message)
 
     waiter->status = status;
     snprintf(waiter->message, sizeof(waiter->message), "%s", message);
-    atomic_store_explicit(&waiter->is_done, true, memory_order_release);
-    ls_bell_ring(&waiter->bell);
-    atomic_store_explicit(&waiter->may_leave, true, memory_order_release);
+    ls_gate_open(&waiter->done);
 }
 
 static void *on_output(void *arg, const uint64_t *counts, unsigned num_ranks)
@@ -40,37 +33,20 @@ static void *on_output(void *arg, const uint64_t *counts, unsigned num_ranks)
     return waiter->output_fn(waiter->output_arg, counts, num_ranks);
 }
 
-static void waiter_init(waiter_t *waiter)
-{
-    ls_bell_init(&waiter->bell);
-    atomic_init(&waiter->is_done, false);
-    atomic_init(&waiter->may_leave, false);
-}
-
 /* `taken` is what the asynchronous call answered. */
 static ls_status_t wait(waiter_t *waiter, ls_status_t taken)
 {
     if (taken != LS_OK) {
         return taken;
     }
-    while (!atomic_load_explicit(&waiter->is_done, memory_order_acquire)) {
-        const uint32_t key = ls_bell_listen(&waiter->bell);
-
-        if (!atomic_load(&waiter->is_done)) {
-            ls_bell_sleep(&waiter->bell, key, LOOK_AGAIN_NS);
-        }
-    }
-    while (!atomic_load_explicit(&waiter->may_leave, memory_order_acquire)) {
-        ls_clock_relax();
-    }
+    ls_gate_wait(&waiter->done);
     return (waiter->status == LS_OK) ? LS_OK : ls_error_set(waiter->status, "%s", waiter->message);
 }
 
 void ls_blocking_hand_over(ls_context_h ctx, ls_request_t *request)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     request->done = on_done;
     request->arg  = &waiter;
     ls_queue_push(&ctx->inbox, &request->link);
@@ -80,34 +56,30 @@ void ls_blocking_hand_over(ls_context_h ctx, ls_request_t *request)
 
 ls_status_t ls_allreduce(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_allreduce_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_allreduce_group(ls_context_h ctx, const ls_tensor_t *tensors, unsigned num_tensors,
                                const ls_reduce_t *reduce)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_broadcast(ls_context_h ctx, const ls_tensor_t *tensor, unsigned root)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_broadcast_async(ctx, tensor, root, on_done, &waiter));
 }
 
 ls_status_t ls_allgather(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_fn output_fn, void *arg)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
     return wait(&waiter, ls_allgather_async(ctx, tensor, (output_fn == NULL) ? NULL : on_output, on_done, &waiter));
@@ -115,18 +87,16 @@ ls_status_t ls_allgather(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_
 
 ls_status_t ls_reduce_scatter(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_reduce_scatter_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_alltoall(ls_context_h ctx, const ls_tensor_t *tensor, const uint64_t *send_counts,
                         ls_output_fn output_fn, void *arg)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
     return wait(&waiter, ls_alltoall_async(ctx, tensor, send_counts, (output_fn == NULL) ? NULL : on_output, on_done,
@@ -135,16 +105,14 @@ ls_status_t ls_alltoall(ls_context_h ctx, const ls_tensor_t *tensor, const uint6
 
 ls_status_t ls_barrier(ls_context_h ctx, const char *name)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_barrier_async(ctx, name, on_done, &waiter));
 }
 
 ls_status_t ls_join(ls_context_h ctx)
 {
-    waiter_t waiter;
+    waiter_t waiter = {0};
 
-    waiter_init(&waiter);
     return wait(&waiter, ls_join_async(ctx, on_done, &waiter));
 }

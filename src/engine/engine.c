@@ -191,6 +191,7 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     LS_COUNT(ctx, ns_reduce, work->run.ns_reduce);
     work->run.ns_copy = work->run.ns_reduce = 0;
     ls_waiting_reset(ctx);
+    ls_schedule_finished(ctx->schedule, work->epoch);
     copy_counters(ctx);
     for (uint32_t slot = 0; slot < work->num_slots; slot++) {
         if (work->requests[slot] != NULL) {

@@ -216,6 +216,7 @@ ls_status_t ls_work_begin(ls_work_pool_t *pool, const ls_schedule_run_t *run, ui
     }
     work->id         = run->id;
     work->iteration  = run->iteration;
+    work->epoch      = run->epoch;
     work->is_replay  = run->is_replay;
     work->signature  = run->slots[0].signature;
     work->status     = LS_OK;

@@ -23,6 +23,7 @@ typedef struct ls_work {
     bool            is_in_meta;
     bool            is_replay;
     uint32_t        id, iteration;
+    uint64_t        epoch; /* for ls_schedule_finished */
     ls_signature_t  signature; /* of the first slot */
     uint32_t        num_slots;
     ls_request_t  **requests;   /* per slot; NULL: this rank gives nothing */

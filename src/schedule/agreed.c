@@ -171,7 +171,9 @@ ls_status_t ls_agreed_adopt(ls_coordinator_t *c, size_t first)
 
     for (size_t i = first; i < c->history.size && status == LS_OK; i++) {
         const ls_message_name_t name = {.name      = c->history.names[i].name,
-                                        .signature = c->history.names[i].signature};
+                                        .signature = c->history.names[i].signature,
+                                        .number    = c->history.names[i].number,
+                                        .after     = c->history.names[i].after};
 
         if (may_be_adopted(c, &c->history.names[i])) {
             status = ls_coordinator_pack(c, &name, &message);

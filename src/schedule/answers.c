@@ -139,7 +139,8 @@ static ls_status_t run_bucket(ls_schedule_h schedule, const ls_message_t *messag
     const ls_message_name_t *names  = &message->names[bucket->first_name];
     const ls_status_t        status = need_slots(schedule, bucket->num_names);
     ls_schedule_run_t        run    = {
-                  .id = bucket->id, .iteration = bucket->iteration, .num_slots = bucket->num_names};
+                  .id = bucket->id, .iteration = bucket->iteration, .epoch = schedule->epoch,
+                  .num_slots = bucket->num_names};
 
     if (status != LS_OK) {
         return status;

@@ -125,7 +125,8 @@ static bool fits(const ls_coordinator_t *c, const ls_message_t *message, const l
 
     return ls_signature_can_fuse(&first->signature, &name->signature) && used <= c->params->fusion_bytes &&
            bytes <= c->params->fusion_bytes - used &&
-           (message->kind != LS_MESSAGE_ADOPT || party_of(c, first->name) == party_of(c, name->name));
+           (message->kind != LS_MESSAGE_ADOPT ||
+            (name->after < first->number && party_of(c, first->name) == party_of(c, name->name)));
 }
 
 ls_status_t ls_coordinator_pack(ls_coordinator_t *c, const ls_message_name_t *name, ls_message_t *message)

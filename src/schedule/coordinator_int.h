@@ -19,6 +19,7 @@ typedef struct ls_stall {
 /* A name that some ranks have reported. */
 typedef struct ls_tally {
     ls_signature_t   signature;
+    uint64_t         after;    /* newest of all ranks */
     bool            *reported; /* per rank */
     uint32_t         num_reported;
     bool             is_ready;

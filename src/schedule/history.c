@@ -94,12 +94,12 @@ static void drop_oldest(ls_history_t *history)
     forget(history, history->oldest);
 }
 
-ls_status_t ls_history_add(ls_history_t *history, const char *name, const ls_signature_t *signature)
+ls_status_t ls_history_add(ls_history_t *history, const ls_history_name_t *name)
 {
     char       *copy;
     ls_status_t status;
 
-    ls_history_remove(history, name);
+    ls_history_remove(history, name->name);
     if (history->num_live == LS_HISTORY_MAX) {
         drop_oldest(history);
     }
@@ -107,16 +107,17 @@ ls_status_t ls_history_add(ls_history_t *history, const char *name, const ls_sig
     if (status != LS_OK) {
         return status;
     }
-    status = ls_mem_strdup(name, "history", &copy);
+    status = ls_mem_strdup(name->name, "history", &copy);
     if (status != LS_OK) {
         return status;
     }
-    status = ls_table_put(&history->index, name, (void *)(uintptr_t)(history->size + 1));
+    status = ls_table_put(&history->index, name->name, (void *)(uintptr_t)(history->size + 1));
     if (status != LS_OK) {
         ls_mem_free(copy);
         return status;
     }
-    history->names[history->size++] = (ls_history_name_t){.name = copy, .signature = *signature};
+    history->names[history->size]        = *name;
+    history->names[history->size++].name = copy;
     history->num_live++;
     return LS_OK;
 }

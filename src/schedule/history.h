@@ -22,6 +22,8 @@
 typedef struct ls_history_name {
     char          *name; /* NULL: no longer here */
     ls_signature_t signature;
+    uint64_t       number; /* broadcast that told to run it */
+    uint64_t       after;  /* newest broadcast of which a run was finished, on any rank, when it was handed in */
 } ls_history_name_t;
 
 typedef struct ls_lesson {
@@ -43,7 +45,7 @@ typedef struct ls_history {
 void ls_history_destroy(ls_history_t *history);
 
 /* The name was negotiated: it becomes the newest. */
-ls_status_t ls_history_add(ls_history_t *history, const char *name, const ls_signature_t *signature);
+ls_status_t ls_history_add(ls_history_t *history, const ls_history_name_t *name);
 void        ls_history_remove(ls_history_t *history, const char *name);
 
 /* The name is ready again: its position if a set may be adopted from there on, else SIZE_MAX. */

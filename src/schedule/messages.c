@@ -36,7 +36,7 @@ static const unsigned fields_of[LS_MESSAGE_COUNT] = {
     [LS_MESSAGE_BROKEN]   = HAS_STATUS | HAS_TEXT,
 };
 
-#define NAME_MIN_WIRE   (4 + LS_SIGNATURE_MIN_WIRE)
+#define NAME_MIN_WIRE   (4 + LS_SIGNATURE_MIN_WIRE + 8)
 #define BUCKET_MIN_WIRE 20
 
 bool ls_messages_is_broadcast(ls_message_kind_t kind)
@@ -62,6 +62,7 @@ static void put_lists(const ls_message_t *message, unsigned fields, ls_blob_t *b
         for (uint32_t i = 0; i < message->num_names; i++) {
             ls_blob_put_str(blob, message->names[i].name);
             ls_signature_put(&message->names[i].signature, blob);
+            ls_blob_put_u64(blob, message->names[i].after);
         }
     }
 }
@@ -189,6 +190,7 @@ static ls_status_t get_lists(ls_blob_reader_t *reader, unsigned fields, ls_messa
         if (!ls_signature_get(reader, &message->names[i].signature)) {
             return LS_ERR_INTERNAL;
         }
+        message->names[i].after = ls_blob_get_u64(reader);
     }
     message->text = (fields & HAS_TEXT) != 0 ? get_string(reader, LS_MESSAGES_TEXT_ROOM, &strings) : "";
     return LS_OK;

@@ -50,6 +50,8 @@ typedef enum ls_message_kind {
 typedef struct ls_message_name {
     const char    *name;
     ls_signature_t signature;
+    uint64_t       after;  /* REPORT: newest epoch of which a run was finished when it was handed in */
+    uint64_t       number; /* not sent: epoch in which it was negotiated */
 } ls_message_name_t;
 
 typedef struct ls_message_bucket {

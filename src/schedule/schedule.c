@@ -127,6 +127,7 @@ static void take(ls_schedule_h schedule, ls_schedule_item_t *item)
 void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64_t now_ns)
 {
     schedule->now_ns = now_ns;
+    item->after      = schedule->finished;
     if (schedule->lost != LS_OK) {
         fail(schedule, item, schedule->lost, schedule->lost_text);
     } else if (strlen(item->name) >= LS_SCHEDULE_NAME_ROOM ||
@@ -137,6 +138,11 @@ void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64
     } else {
         take(schedule, item);
     }
+}
+
+void ls_schedule_finished(ls_schedule_h schedule, uint64_t epoch)
+{
+    schedule->finished = (epoch > schedule->finished) ? epoch : schedule->finished;
 }
 
 /* ---- reports out --------------------------------------------------------------------------------- */
@@ -160,7 +166,7 @@ static ls_status_t flush_reports(ls_schedule_h schedule)
         if (status == LS_OK) {
             message.names                      = message.mem;
             message.names[message.num_names++] = (ls_message_name_t){
-                .name = waiting->name, .signature = waiting->first->signature};
+                .name = waiting->name, .signature = waiting->first->signature, .after = waiting->first->after};
             waiting->is_reported = true;
         }
     }

@@ -7,7 +7,7 @@
  * tells everyone to run it; several that became ready together are cut into buckets.
  * From then on.  When a name comes for the second time, everything run since its first time is adopted:
  * the buckets get lasting ids, and a bucket runs as soon as all of its tensors are handed in on this
- * rank, without any message.  Buckets are independent of each other, so the order in which tensors
+ * rank, without any message.  Only tensors that were open at the same time share a bucket.  Buckets are independent of each other, so the order in which tensors
  * become ready may differ between ranks and steps.
  * When it changes.  A name with another signature, or a bucket that stays partly filled for longer than
  * the patience, makes the coordinator freeze the bucket, ask every rank how often it has started it, and
@@ -57,7 +57,8 @@ typedef struct ls_schedule_item {
     const char              *name;
     ls_signature_t           signature;
     uint64_t                 submitted_ns;
-    struct ls_schedule_item *next; /* the schedule's, while it holds the item */
+    uint64_t                 after; /* the schedule's: newest epoch of which a run was finished before */
+    struct ls_schedule_item *next;  /* the schedule's, while it holds the item */
 } ls_schedule_item_t;
 
 /* Run a bucket now.  Slots are in the agreed order; item is NULL where this rank has joined and gives
@@ -72,6 +73,7 @@ typedef struct ls_schedule_run {
     uint32_t                  id;
     uint32_t                  iteration;
     bool                      is_replay; /* from the agreed schedule, without negotiation */
+    uint64_t                  epoch;     /* for ls_schedule_finished */
     uint32_t                  num_slots;
     const ls_schedule_slot_t *slots;     /* valid during the call */
 } ls_schedule_run_t;
@@ -104,6 +106,10 @@ void        ls_schedule_destroy(ls_schedule_h schedule); /* items still held are
 /* Take an item; every item ends in exactly one run or fail, possibly during the call. */
 void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64_t now_ns);
 void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns);
+
+/* A run is complete, its items are about to be called back.  Tensors that are handed in only after others
+ * were complete may depend on them, and are not put into one bucket with them. */
+void ls_schedule_finished(ls_schedule_h schedule, uint64_t epoch);
 
 /* A control message from rank `from`.  LS_ERR_INTERNAL if it is malformed: nothing was changed. */
 ls_status_t ls_schedule_receive(ls_schedule_h schedule, uint32_t from, const void *data, size_t size,

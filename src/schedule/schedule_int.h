@@ -18,6 +18,7 @@ struct ls_schedule {
     ls_coordinator_t    *coordinator; /* rank 0 */
     uint64_t             now_ns;      /* of the call that is going on */
     uint64_t             epoch;       /* broadcasts processed */
+    uint64_t             finished;    /* newest epoch of which a run was finished */
     uint64_t             num_changes;
     ls_waiting_list_t    waiting;
     uint32_t             num_live;

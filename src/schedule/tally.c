@@ -177,6 +177,7 @@ ls_status_t ls_tally_report(ls_coordinator_t *c, uint32_t from, uint64_t epoch, 
     }
     tally->reported[from] = true;
     tally->num_reported++;
+    tally->after = (name->after > tally->after) ? name->after : tally->after;
     check_ready(c, tally);
     return LS_OK;
 }
@@ -236,7 +237,9 @@ static void number_buckets(ls_coordinator_t *c, const ls_message_t *message)
 /* What was answered: into the history, and void if a report of it is still to come. */
 static ls_status_t close_answered(ls_coordinator_t *c, ls_tally_t *tally)
 {
-    ls_status_t status = ls_history_add(&c->history, tally->name, &tally->signature);
+    ls_status_t status = ls_history_add(
+        &c->history,
+        &(ls_history_name_t){.name = tally->name, .signature = tally->signature, .number = c->seq, .after = tally->after});
 
     if (status == LS_OK && tally->num_reported < c->params->num_ranks) {
         status = settle(c, tally->name);

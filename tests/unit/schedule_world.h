@@ -168,6 +168,7 @@ static void world_do_run(void *arg, const ls_schedule_run_t *run)
     for (uint32_t i = 0; i < run->num_slots && run->num_slots == seen->num_slots; i++) {
         world_check_slot(rank, seen, i, run);
     }
+    ls_schedule_finished(rank->schedule, run->epoch); /* at once */
     for (uint32_t i = 0; i < run->num_slots; i++) {
         if (run->slots[i].item != NULL) {
             world_end(rank, run->slots[i].item, result);

@@ -40,6 +40,28 @@ static void test_one_name_in_flight_many_times_keeps_its_order(void)
     world_close(&world);
 }
 
+/* Each waits for the one before: together in a bucket they would wait for each other. */
+static void test_tensors_given_one_after_another_do_not_share_a_bucket(void)
+{
+    world_t world;
+    size_t  sent = 0, first = 0;
+
+    world_open(&world, 3, 1);
+    for (long i = 0; i < 6; i++) {
+        if (i == 3) {
+            sent  = world.num_sent;
+            first = world.num_results;
+        }
+        for (uint32_t name = 0; name < 4; name++) {
+            step(&world, &abcd[name], 1, 10, i);
+        }
+    }
+    CHECK_EQ_INT(world.num_sent, sent);
+    CHECK(all_replayed(&world, first));
+    CHECK_EQ_INT(world.results[first].num_slots, 1);
+    world_close(&world);
+}
+
 static void test_small_tensors_are_fused_up_to_the_limit(void)
 {
     const ls_schedule_params_t params = {.fusion_bytes = 100, .patience_ns = LS_NS_PER_S};
@@ -229,6 +251,7 @@ int main(void)
 {
     RUN(test_no_message_is_sent_after_the_second_step);
     RUN(test_one_name_in_flight_many_times_keeps_its_order);
+    RUN(test_tensors_given_one_after_another_do_not_share_a_bucket);
     RUN(test_small_tensors_are_fused_up_to_the_limit);
     RUN(test_only_allreduces_of_one_kind_are_fused);
     RUN(test_gathered_counts_may_differ_and_are_replayed);
