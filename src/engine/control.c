@@ -91,15 +91,20 @@ static void fail_special(ls_context_h ctx, ls_request_t **request)
     }
 }
 
-static void become_lost(ls_context_h ctx, ls_status_t status, const char *message)
+void ls_control_end_all(ls_context_h ctx, ls_status_t status, const char *message)
 {
     ctx->is_lost     = true;
     ctx->lost_status = status;
     snprintf(ctx->lost_message, sizeof(ctx->lost_message), "%s", message);
-    ls_error("%s", ctx->lost_message);
     ls_schedule_abort(ctx->schedule, ctx->lost_status, ctx->lost_message);
     fail_open_work(ctx);
     fail_special(ctx, &ctx->join_request);
+}
+
+static void become_lost(ls_context_h ctx, ls_status_t status, const char *message)
+{
+    ls_error("%s", message);
+    ls_control_end_all(ctx, status, message);
     if (ctx->stop_request != NULL) {
         ctx->is_finished = true; /* nobody to wait for any more */
     }

@@ -302,18 +302,20 @@ err_destroy_net:
 
 static void close_engine(ls_context_h ctx)
 {
-    ls_request_t *stop = ctx->stop_request;
+    ls_request_t *stop       = ctx->stop_request;
+    const bool    is_orderly = !ctx->is_lost;
     bool          moved;
 
-    if (!ctx->is_lost) {
-        ls_schedule_abort(ctx->schedule, LS_ERR_STOPPED, JOB_IS_STOPPED);
-        take_requests(ctx, &moved);
+    atomic_store(&ctx->is_closed, true);
+    if (is_orderly) {
+        ls_control_end_all(ctx, LS_ERR_STOPPED, JOB_IS_STOPPED);
     }
+    take_requests(ctx, &moved);
     ls_registry_remove(ctx);
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
-    ls_net_destroy(ctx->net, !ctx->is_lost);
+    ls_net_destroy(ctx->net, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }
 

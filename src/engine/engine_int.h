@@ -72,6 +72,7 @@ struct ls_context {
     ls_queue_t           inbox;
     ls_engine_counters_t counters;
     _Atomic bool         wants_dump; /* set by a signal */
+    _Atomic bool         is_closed;  /* takes no more requests: a callback that is told of the end may try */
     ls_bell_t           *bell;       /* constant once started */
 
     /* owner: engine thread */
@@ -87,7 +88,7 @@ struct ls_context {
     bool               needs_tick;
     ls_status_t        abort_status; /* noted, to be carried out; LS_OK: none */
     char               abort_message[LS_ENGINE_MESSAGE_ROOM];
-    bool               is_lost; /* aborted: everything fails with lost_status */
+    bool               is_lost; /* aborted, or stopped: everything fails with lost_status */
     ls_status_t        lost_status;
     char               lost_message[LS_ENGINE_MESSAGE_ROOM];
     ls_request_t      *join_request, *stop_request;
@@ -110,6 +111,9 @@ void ls_control_say_bye(ls_context_h ctx);
  * end of the turn: fail all that is open and all that comes, tell the other ranks, log once. */
 void ls_engine_abort(ls_context_h ctx, ls_status_t status, const char *message);
 void ls_control_carry_out_abort(ls_context_h ctx);
+
+/* Fail all that is open with this status, and what comes from now on. */
+void ls_control_end_all(ls_context_h ctx, ls_status_t status, const char *message);
 
 /* health.c: lost ranks, stalled runs */
 void ls_health_check(ls_context_h ctx);
