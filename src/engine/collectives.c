@@ -8,10 +8,24 @@
 #include "engine/engine_int.h"
 #include "engine/widen.h"
 
-static void hand_over(ls_context_h ctx, ls_request_t *request)
+static ls_status_t refuse_if_closed(ls_context_h ctx)
 {
+    return atomic_load_explicit(&ctx->is_closed, memory_order_relaxed)
+               ? ls_error_set(LS_ERR_STOPPED, "the engine has stopped")
+               : LS_OK;
+}
+
+static ls_status_t hand_over(ls_context_h ctx, ls_request_t *request)
+{
+    const ls_status_t status = refuse_if_closed(ctx);
+
+    if (status != LS_OK) {
+        ls_request_destroy(request);
+        return status;
+    }
     ls_queue_push(&ctx->inbox, &request->link);
     ls_bell_ring(ctx->bell);
+    return LS_OK;
 }
 
 /* A checked request for one tensor. */
@@ -50,10 +64,7 @@ ls_status_t ls_allreduce_async(ls_context_h ctx, const ls_tensor_t *tensor, cons
     ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, tensor, LS_COLL_ALLREDUCE, reduce, done, arg, &request);
 
-    if (status == LS_OK) {
-        hand_over(ctx, request);
-    }
-    return status;
+    return (status == LS_OK) ? hand_over(ctx, request) : status;
 }
 
 static void destroy_chain(ls_queue_link_t *link)
@@ -98,7 +109,7 @@ static ls_status_t hand_over_nothing(ls_context_h ctx, ls_request_kind_t kind, l
     if (status == LS_OK) {
         request->done = done;
         request->arg  = arg;
-        hand_over(ctx, request);
+        return hand_over(ctx, request);
     }
     return status;
 }
@@ -118,7 +129,10 @@ ls_status_t ls_allreduce_group_async(ls_context_h ctx, const ls_tensor_t *tensor
     if (num_tensors == 0) {
         return hand_over_nothing(ctx, LS_REQUEST_NOTHING, done, arg);
     }
-    status = ls_mem_alloc(sizeof(*group), "group", &mem);
+    status = refuse_if_closed(ctx);
+    if (status == LS_OK) {
+        status = ls_mem_alloc(sizeof(*group), "group", &mem);
+    }
     if (status != LS_OK) {
         return status;
     }
@@ -150,7 +164,7 @@ ls_status_t ls_broadcast_async(ls_context_h ctx, const ls_tensor_t *tensor, unsi
     status = make_request(ctx, tensor, LS_COLL_BROADCAST, NULL, done, arg, &request);
     if (status == LS_OK) {
         request->item.signature.root = root;
-        hand_over(ctx, request);
+        status                       = hand_over(ctx, request);
     }
     return status;
 }
@@ -167,7 +181,7 @@ ls_status_t ls_allgather_async(ls_context_h ctx, const ls_tensor_t *tensor, ls_o
     status = make_request(ctx, tensor, LS_COLL_ALLGATHER, NULL, done, arg, &request);
     if (status == LS_OK) {
         request->output_fn = output_fn;
-        hand_over(ctx, request);
+        status             = hand_over(ctx, request);
     }
     return status;
 }
@@ -178,10 +192,7 @@ ls_status_t ls_reduce_scatter_async(ls_context_h ctx, const ls_tensor_t *tensor,
     ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, tensor, LS_COLL_REDUCE_SCATTER, reduce, done, arg, &request);
 
-    if (status == LS_OK) {
-        hand_over(ctx, request);
-    }
-    return status;
+    return (status == LS_OK) ? hand_over(ctx, request) : status;
 }
 
 uint64_t ls_block_count(uint64_t count, unsigned num_ranks, unsigned rank)
@@ -229,8 +240,7 @@ ls_status_t ls_alltoall_async(ls_context_h ctx, const ls_tensor_t *tensor, const
         return status;
     }
     request->output_fn = output_fn;
-    hand_over(ctx, request);
-    return LS_OK;
+    return hand_over(ctx, request);
 }
 
 ls_status_t ls_barrier_async(ls_context_h ctx, const char *name, ls_done_fn done, void *arg)
@@ -239,10 +249,7 @@ ls_status_t ls_barrier_async(ls_context_h ctx, const char *name, ls_done_fn done
     ls_request_t     *request = NULL;
     const ls_status_t status = make_request(ctx, &nothing, LS_COLL_BARRIER, NULL, done, arg, &request);
 
-    if (status == LS_OK) {
-        hand_over(ctx, request);
-    }
-    return status;
+    return (status == LS_OK) ? hand_over(ctx, request) : status;
 }
 
 ls_status_t ls_join_async(ls_context_h ctx, ls_done_fn done, void *arg)

@@ -305,6 +305,7 @@ static void close_engine(ls_context_h ctx)
     ls_request_t *stop       = ctx->stop_request;
     bool          moved;
 
+    atomic_store(&ctx->is_closed, true);
     if (is_orderly) {
         ls_control_fail_all(ctx, LS_ERR_STOPPED, ls_status_str(LS_ERR_STOPPED));
     }

@@ -73,6 +73,7 @@ struct ls_context {
     ls_queue_t           inbox;
     ls_engine_counters_t counters;
     _Atomic bool         wants_dump;       /* set by a signal */
+    _Atomic bool         is_closed;        /* takes no more requests: a callback that is told of the end may try */
     _Atomic bool         has_rung_to_stop; /* ls_stop no longer touches the bell */
     ls_bell_t           *bell;             /* constant once started; the net's memory */
 

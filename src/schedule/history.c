@@ -203,8 +203,9 @@ ls_status_t ls_history_learn_parting(ls_history_t *history, char *const *names, 
             return status;
         }
         lesson->patience_ns = (patience_ns > LONGEST_PATIENCE / 2) ? LONGEST_PATIENCE : 2 * patience_ns;
-        /* All names of a bucket were of one party, so that new numbers lose nothing. */
-        lesson->party = party + (is_missing[i] ? 1 : 0);
+        /* All names of a bucket were of one party, so that new numbers lose nothing.  What was missing came
+         * after those that were there, but perhaps one by one: missing again, each goes its own way. */
+        lesson->party = (is_missing[i] && lesson->party != 0) ? ++history->num_parties : party + is_missing[i];
     }
     return status;
 }

@@ -7,7 +7,8 @@
  *   patience  doubles each time a bucket with the name stayed partly filled;
  *   party     names that were missing while others were there get another party than those, and only
  *             names of one party share a bucket: a tensor that depends on the result of another is
- *             put beside it once, and never again;
+ *             put beside it once, and never again; one that was missing twice gets a party of its
+ *             own, because tensors given one after the other would else be parted one by one;
  *   changes   a name that keeps coming with another signature is adopted only after it has come unchanged
  *             2, 4, 8, ... times in a row.
  */

@@ -206,6 +206,25 @@ static void test_a_tensor_that_needs_the_others_is_parted_from_them(void)
     world_close(&world);
 }
 
+/* Tensors of which each is given when the one before it has come back. */
+static void test_tensors_given_one_after_the_other_cost_patience_twice(void)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    const uint64_t           patience = 200 * LS_NS_PER_MS;
+    world_t                  world;
+    uint64_t                 begin;
+
+    world_open(&world, 2, 1);
+    begin = world.now;
+    for (long tag = 0; tag < 40; tag++) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            step(&world, &names[i], 1, 10, tag);
+        }
+    }
+    CHECK(world.now - begin < 6 * patience);
+    world_close(&world);
+}
+
 static void test_alternating_sets_are_both_replayed(void)
 {
     static const char *const generator[] = {"g1", "g2", "g3"};
@@ -260,6 +279,7 @@ int main(void)
     RUN(test_a_tensor_that_keeps_changing_is_adopted_ever_less);
     RUN(test_a_dropped_tensor_costs_patience_once);
     RUN(test_a_tensor_that_needs_the_others_is_parted_from_them);
+    RUN(test_tensors_given_one_after_the_other_cost_patience_twice);
     RUN(test_alternating_sets_are_both_replayed);
     RUN(test_buckets_no_longer_used_make_room_for_others);
     return check_report();
