@@ -70,7 +70,6 @@ static void on_done(void *arg, ls_status_t status, const char *message)
     atomic_fetch_add(&rank->num_done, 1);
 }
 
-
 static ls_tensor_t vector(const char *name, ls_dtype_t dtype, void *data, uint64_t count)
 {
     return (ls_tensor_t){.name = name, .dtype = dtype, .input = data, .output = data, .count = count};
@@ -154,8 +153,58 @@ static void test_stop_refuses_what_its_callbacks_hand_in(void)
     CHECK_EQ_INT(ls_mem_live(), live);
 }
 
+/* Agreed and replayed; then rank 0 begins it once more, and nobody else. */
+static void begin_alone(rank_t *rank)
+{
+    const ls_tensor_t tensor = vector("begun", LS_FLOAT32, large[rank->index], 1000);
+
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_OK);
+    }
+    if (rank->index == 0) {
+        CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensor, NULL, on_done, rank), LS_OK);
+    }
+}
+
+static void test_stop_ends_a_bucket_that_one_rank_alone_has_begun(void)
+{
+    const size_t live = ls_mem_live();
+    rank_t       ranks[MAX_RANKS];
+
+    run_ranks(3, begin_alone, ranks);
+    CHECK_EQ_INT(ranks[0].num_done, 1);
+    CHECK_EQ_INT(ranks[0].status, LS_ERR_STOPPED);
+    CHECK_EQ_INT(ls_mem_live(), live);
+}
+
+static void stop_early_but_rank_1(rank_t *rank)
+{
+    const ls_tensor_t tensor = vector("late", LS_FLOAT32, large[rank->index], 1000);
+
+    CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensor, NULL, on_done, rank), LS_OK);
+    if (rank->index == 1) {
+        usleep(100000);
+        while (atomic_load(&rank->num_done) == 0) {
+            usleep(1000);
+        }
+    }
+}
+
+static void test_ranks_that_stop_still_serve_the_others(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    run_ranks(3, stop_early_but_rank_1, ranks);
+    for (unsigned r = 0; r < 3; r++) {
+        CHECK_EQ_INT(ranks[r].num_done, 1);
+        CHECK_EQ_INT(ranks[r].status, LS_OK);
+    }
+}
+
 int main(void)
 {
+    RUN(test_stop_ends_a_bucket_that_one_rank_alone_has_begun);
+    RUN(test_ranks_that_stop_still_serve_the_others);
     RUN(test_stop_ends_reductions_under_way);
     RUN(test_stop_ends_a_join);
     RUN(test_stop_refuses_what_its_callbacks_hand_in);
