@@ -73,8 +73,7 @@ void ls_blocking_hand_over(ls_context_h ctx, ls_request_t *request)
     waiter_init(&waiter);
     request->done = on_done;
     request->arg  = &waiter;
-    ls_queue_push(&ctx->inbox, &request->link);
-    ls_bell_ring(ctx->bell);
+    ls_engine_give(ctx, &request->link);
     (void)wait(&waiter, LS_OK);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,6 +78,27 @@ static const ls_schedule_ops_t schedule_ops = {
 };
 
 /* ---- what the callers tell us ------------------------------------------------------------------ */
+
+void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain)
+{
+    atomic_fetch_add_explicit(&ctx->num_giving, 1, memory_order_relaxed);
+    while (chain != NULL) {
+        ls_queue_link_t *next = chain->next;
+
+        ls_queue_push(&ctx->inbox, chain);
+        chain = next;
+    }
+    ls_bell_ring(ctx->bell);
+    atomic_fetch_sub_explicit(&ctx->num_giving, 1, memory_order_release);
+}
+
+/* A request may have ended, and the last one been taken, before the thread that gave it has rung the bell. */
+static void wait_for_givers(ls_context_h ctx)
+{
+    while (atomic_load_explicit(&ctx->num_giving, memory_order_acquire) != 0) {
+        sched_yield();
+    }
+}
 
 static void take_join(ls_context_h ctx, ls_request_t *request)
 {
@@ -315,6 +337,7 @@ static void close_engine(ls_context_h ctx)
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
+    wait_for_givers(ctx);
     ls_net_destroy(ctx->net, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }

@@ -73,6 +73,7 @@ struct ls_context {
     ls_engine_counters_t counters;
     _Atomic bool         wants_dump; /* set by a signal */
     _Atomic bool         is_closed;  /* takes no more requests: a callback that is told of the end may try */
+    _Atomic uint32_t     num_giving; /* threads inside ls_engine_give(): the bell must stay */
     ls_bell_t           *bell;       /* constant once started */
 
     /* owner: engine thread */
@@ -101,6 +102,9 @@ struct ls_context {
 
 /* engine.c */
 void *ls_engine_main(void *ctx);
+
+/* Hand a chain of requests, ended by NULL, to the engine thread.  Any thread. */
+void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain);
 
 /* control.c */
 void ls_control_send_schedule(ls_context_h ctx, uint32_t to, const void *data, size_t size);

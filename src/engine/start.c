@@ -109,8 +109,7 @@ void ls_stop(ls_context_h ctx)
         ls_error("cannot stop: %s", ls_last_error());
         return;
     }
-    ls_queue_push(&ctx->inbox, &request->link);
-    ls_bell_ring(ctx->bell);
+    ls_engine_give(ctx, &request->link);
     pthread_join(ctx->thread, NULL);
     context_destroy(ctx);
 }
