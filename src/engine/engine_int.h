@@ -60,6 +60,7 @@ struct ls_context {
     ls_start_params_t params;
     bool              is_local;
     pthread_t         thread;
+    ls_request_t     *stop; /* made beforehand: a rank without memory must be able to stop */
 
     /* start-up hand-shake, lock: start_lock */
     pthread_mutex_t start_lock;

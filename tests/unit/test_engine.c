@@ -2,6 +2,7 @@
 /* The engine where it ends, is asked from its own thread, or finds ranks in odd states.  Ranks are threads. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,10 +155,73 @@ static void test_stop_refuses_what_its_callbacks_hand_in(void)
     CHECK_EQ_INT(ls_mem_live(), live);
 }
 
+/* ---- without memory ------------------------------------------------------------------------- */
+
+static void *give_room(void *arg, const uint64_t *counts, unsigned num_ranks)
+{
+    (void)counts;
+    (void)num_ranks;
+    return arg;
+}
+
+/* A bit of everything; the first failure ends it. */
+static void do_some_of_everything(rank_t *rank)
+{
+    const ls_reduce_t mean = {.op = LS_WEIGHTED_MEAN, .weight = rank->index + 1};
+    float             values[64] = {0}, others[64] = {0}, room[64 * MAX_RANKS];
+    ls_tensor_t       tensors[2] = {vector("a", LS_FLOAT32, values, 64), vector("b", LS_FLOAT32, others, 64)};
+    const uint64_t    counts[MAX_RANKS] = {16, 16, 16, 16};
+    ls_status_t       status = LS_OK;
+
+    for (int i = 0; i < 3 && status == LS_OK; i++) {
+        const ls_tensor_t part = vector("part", LS_FLOAT32, values, 16 * (uint64_t)rank->num_ranks);
+
+        if ((status = ls_allreduce_group(rank->ctx, tensors, 2, &mean)) != LS_OK ||
+            (status = ls_allgather(rank->ctx, &part, give_room, room)) != LS_OK ||
+            (status = ls_barrier(rank->ctx, "all")) != LS_OK) {
+            break;
+        }
+        tensors[0].name = "c";
+        status          = ls_alltoall(rank->ctx, &(ls_tensor_t){.name = "d", .dtype = LS_FLOAT32, .input = values,
+                                                                .count = 16 * (uint64_t)rank->num_ranks},
+                                      counts, give_room, room);
+        tensors[0].name = "a";
+    }
+    rank->status = status;
+}
+
+static void test_without_memory_every_rank_ends_with_an_error(void)
+{
+    const size_t live   = ls_mem_live();
+    size_t       num_ok = 0;
+    rank_t       ranks[MAX_RANKS];
+
+    setenv("LOCKSTEP_LOG", "error", 1);
+    setenv("LOCKSTEP_STALL_ABORT_S", "0.2", 1);
+    setenv("LOCKSTEP_STALL_WARN_S", "0.1", 1);
+    /* From 3: the first two are the job's own. */
+    for (size_t n = 3; n < 1000 && num_ok < 3; n += (n < 40) ? 1 : 3) {
+        bool is_ok = true;
+
+        ls_mem_fail_at(n);
+        run_ranks(2, do_some_of_everything, ranks);
+        ls_mem_fail_at(0);
+        for (unsigned r = 0; r < 2; r++) {
+            is_ok = is_ok && ranks[r].started == LS_OK && ranks[r].status == LS_OK;
+        }
+        num_ok = is_ok ? num_ok + 1 : 0; /* beyond the last allocation nothing fails any more */
+        CHECK_EQ_INT(ls_mem_live(), live);
+    }
+    unsetenv("LOCKSTEP_STALL_WARN_S");
+    unsetenv("LOCKSTEP_STALL_ABORT_S");
+    unsetenv("LOCKSTEP_LOG");
+}
+
 int main(void)
 {
     RUN(test_stop_ends_reductions_under_way);
     RUN(test_stop_ends_a_join);
     RUN(test_stop_refuses_what_its_callbacks_hand_in);
+    RUN(test_without_memory_every_rank_ends_with_an_error);
     return check_report();
 }
