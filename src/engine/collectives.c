@@ -254,7 +254,9 @@ void ls_dump(ls_context_h ctx, int fd)
 {
     ls_request_t *request = NULL;
 
-    if (ls_request_create(LS_REQUEST_DUMP, NULL, &request) == LS_OK) {
+    if (ls_engine_is_here(ctx)) {
+        ls_dump_write(ctx, fd);
+    } else if (ls_request_create(LS_REQUEST_DUMP, NULL, &request) == LS_OK) {
         request->fd = fd;
         ls_blocking_hand_over(ctx, request);
     }

@@ -79,6 +79,11 @@ static const ls_schedule_ops_t schedule_ops = {
 
 /* ---- what the callers tell us ------------------------------------------------------------------ */
 
+bool ls_engine_is_here(ls_context_h ctx)
+{
+    return pthread_equal(pthread_self(), ctx->thread) != 0;
+}
+
 void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain)
 {
     atomic_fetch_add_explicit(&ctx->num_giving, 1, memory_order_relaxed);
@@ -217,8 +222,11 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     ls_waiting_reset(ctx);
     copy_counters(ctx);
     for (uint32_t slot = 0; slot < work->num_slots; slot++) {
-        if (work->requests[slot] != NULL) {
-            ls_request_finish(work->requests[slot], work->status,
+        ls_request_t *request = work->requests[slot];
+
+        if (request != NULL) {
+            work->requests[slot] = NULL; /* its callback may ask for a dump */
+            ls_request_finish(request, work->status,
                               (work->status == LS_OK) ? "" : "the caller had no room for the output");
         }
     }

@@ -104,6 +104,9 @@ struct ls_context {
 /* engine.c */
 void *ls_engine_main(void *ctx);
 
+/* Is this the engine's own thread, in a callback? */
+bool ls_engine_is_here(ls_context_h ctx);
+
 /* Hand a chain of requests, ended by NULL, to the engine thread.  Any thread. */
 void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain);
 

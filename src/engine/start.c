@@ -125,6 +125,10 @@ void ls_stop(ls_context_h ctx)
     if (ctx == NULL) {
         return;
     }
+    if (ls_engine_is_here(ctx)) {
+        ls_error("a callback must not stop the engine that calls it");
+        return;
+    }
     stop      = ctx->stop;
     ctx->stop = NULL; /* the engine's, who frees it */
     ls_engine_give(ctx, &stop->link);

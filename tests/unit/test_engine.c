@@ -27,6 +27,7 @@ typedef struct rank {
     _Atomic unsigned num_done; /* of any request */
     ls_status_t      status;   /* of the last one */
     char             message[1024];
+    int              fd;
 } rank_t;
 
 static void *run_rank(void *arg)
@@ -155,6 +156,46 @@ static void test_stop_refuses_what_its_callbacks_hand_in(void)
     CHECK_EQ_INT(ls_mem_live(), live);
 }
 
+/* ---- callbacks ------------------------------------------------------------------------------ */
+
+static void ask_too_much(void *arg, ls_status_t status, const char *message)
+{
+    rank_t *rank = arg;
+
+    (void)status;
+    (void)message;
+    ls_dump(rank->ctx, rank->fd);
+    ls_stop(rank->ctx);
+    on_done(arg, ls_barrier(rank->ctx, "inner"), ls_last_error());
+}
+
+static void hand_in_a_group(rank_t *rank)
+{
+    float             a = 1, b = 2;
+    const ls_tensor_t tensors[] = {vector("a", LS_FLOAT32, &a, 1), vector("b", LS_FLOAT32, &b, 1)};
+
+    rank->fd = fileno(tmpfile());
+    CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensors[0], NULL, ask_too_much, rank), LS_OK);
+    CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensors[1], NULL, ask_too_much, rank), LS_OK);
+    while (atomic_load(&rank->num_done) < 2) {
+        usleep(100);
+    }
+}
+
+static void test_a_callback_may_dump_and_is_refused_what_would_block(void)
+{
+    rank_t ranks[MAX_RANKS];
+    char   text[16] = "";
+
+    run_ranks(2, hand_in_a_group, ranks);
+    for (unsigned r = 0; r < 2; r++) {
+        CHECK_EQ_INT(ranks[r].status, LS_ERR_INVALID);
+        CHECK(strstr(ranks[r].message, "callback") != NULL);
+        CHECK(pread(ranks[r].fd, text, 8, 0) == 8);
+        CHECK_STR(text, "lockstep");
+    }
+}
+
 /* ---- without memory ------------------------------------------------------------------------- */
 
 static void *give_room(void *arg, const uint64_t *counts, unsigned num_ranks)
@@ -222,6 +263,7 @@ int main(void)
     RUN(test_stop_ends_reductions_under_way);
     RUN(test_stop_ends_a_join);
     RUN(test_stop_refuses_what_its_callbacks_hand_in);
+    RUN(test_a_callback_may_dump_and_is_refused_what_would_block);
     RUN(test_without_memory_every_rank_ends_with_an_error);
     return check_report();
 }
