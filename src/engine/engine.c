@@ -27,13 +27,15 @@ static void on_run(void *arg, const ls_schedule_run_t *run)
     ls_status_t  status = ls_work_begin(&ctx->works, run, ctx->now_ns, &work);
 
     if (status != LS_OK) {
-        /* The other ranks run this bucket: without this rank nobody can go on. */
+        /* The other ranks run this bucket: without this rank nobody can go on.  First the abort, which copies
+         * the message: callbacks may change ls_last_error(). */
+        ls_engine_abort(ctx, status, ls_last_error());
         for (uint32_t slot = 0; slot < run->num_slots; slot++) {
             if (run->slots[slot].item != NULL) {
-                ls_request_finish(ls_request_of_item(run->slots[slot].item), status, ls_last_error());
+                LS_COUNT(ctx, requests_failed, 1);
+                ls_request_finish(ls_request_of_item(run->slots[slot].item), status, ctx->abort_message);
             }
         }
-        ls_engine_abort(ctx, status, ls_last_error());
         return;
     }
     if (run->is_replay) {

@@ -28,6 +28,7 @@ typedef struct rank {
     ls_status_t      status;   /* of the last one */
     char             message[1024];
     int              fd;
+    float            value;
 } rank_t;
 
 static void *run_rank(void *arg)
@@ -196,6 +197,70 @@ static void test_a_callback_may_dump_and_is_refused_what_would_block(void)
     }
 }
 
+/* ---- ranks that differ ---------------------------------------------------------------------- */
+
+static void give_other_bytes(rank_t *rank)
+{
+    static const ls_dtype_t dtypes[] = {LS_INT8, LS_UINT8, LS_INT32};
+    const ls_reduce_t       mean     = {.op = LS_MEAN};
+    int32_t                 values[4] = {0};
+    const ls_tensor_t       tensor   = vector("t", dtypes[rank->index], values, 4);
+
+    rank->status = ls_allreduce(rank->ctx, &tensor, &mean);
+    snprintf(rank->message, sizeof(rank->message), "%s", ls_last_error());
+}
+
+static void test_means_of_different_integers_are_a_mismatch(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    run_ranks(3, give_other_bytes, ranks);
+    for (unsigned r = 0; r < 3; r++) {
+        CHECK_EQ_INT(ranks[r].status, LS_ERR_MISMATCH);
+        CHECK(strstr(ranks[r].message, "int8") != NULL && strstr(ranks[r].message, "mean") != NULL);
+    }
+}
+
+/* All give a and b for a while; then the last rank gives a and joins, when the others have begun both. */
+static void join_in_the_middle(rank_t *rank)
+{
+    const ls_reduce_t mean = {.op = LS_MEAN};
+    const bool        is_last = rank->index + 1 == rank->num_ranks;
+    float             a, b;
+    const ls_tensor_t tensors[] = {vector("a", LS_FLOAT32, &a, 1), vector("b", LS_FLOAT32, &b, 1)};
+
+    for (int i = 0; i < 5; i++) {
+        a = b = (float)rank->index;
+        CHECK_EQ_INT(ls_allreduce_group(rank->ctx, tensors, 2, &mean), LS_OK);
+    }
+    a = b = (float)rank->index;
+    if (is_last) {
+        usleep(50000);
+    }
+    rank->status = LS_OK;
+    CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensors[0], &mean, on_done, rank), LS_OK);
+    if (!is_last) {
+        CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensors[1], &mean, on_done, rank), LS_OK);
+    }
+    (void)ls_join(rank->ctx);
+    while (atomic_load(&rank->num_done) < (is_last ? 1U : 2U)) {
+        usleep(100);
+    }
+    rank->value = a;
+}
+
+static void test_a_mean_is_never_wrong_when_a_rank_joins_in_the_middle(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    setenv("LOCKSTEP_PATIENCE_MS", "20000", 1);
+    run_ranks(3, join_in_the_middle, ranks);
+    unsetenv("LOCKSTEP_PATIENCE_MS");
+    for (unsigned r = 0; r < 3; r++) {
+        CHECK(ranks[r].value == 1 || ranks[r].status == LS_ERR_UNSUPPORTED);
+    }
+}
+
 /* ---- without memory ------------------------------------------------------------------------- */
 
 static void *give_room(void *arg, const uint64_t *counts, unsigned num_ranks)
@@ -264,6 +329,8 @@ int main(void)
     RUN(test_stop_ends_a_join);
     RUN(test_stop_refuses_what_its_callbacks_hand_in);
     RUN(test_a_callback_may_dump_and_is_refused_what_would_block);
+    RUN(test_means_of_different_integers_are_a_mismatch);
+    RUN(test_a_mean_is_never_wrong_when_a_rank_joins_in_the_middle);
     RUN(test_without_memory_every_rank_ends_with_an_error);
     return check_report();
 }
