@@ -18,7 +18,8 @@ static const ls_kernel_ops_t *(*const paths[])(void) = {
     ls_kernel_avx512_get, ls_kernel_avx2_get, ls_kernel_c_get,
 };
 
-static const ls_kernel_ops_t *current;
+/* Any thread: a context may start while another works. */
+static _Atomic(const ls_kernel_ops_t *) current;
 
 ls_status_t ls_kernel_select(const char *path)
 {
