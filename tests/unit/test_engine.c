@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -313,6 +314,59 @@ static void test_large_tensors_may_be_begun_in_opposite_orders(void)
     CHECK(ranks[0].best[1] < 6 * ranks[0].best[0] + 0.02);
 }
 
+/* ---- children ------------------------------------------------------------------------------- */
+
+static void have_a_child_that_exits(rank_t *rank)
+{
+    float             value  = 0;
+    const ls_tensor_t tensor = vector("x", LS_FLOAT32, &value, 1);
+
+    for (int i = 0; i < 400; i++) {
+        CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_OK);
+        if (rank->index == 0 && i % 100 == 50) {
+            const pid_t child = fork();
+
+            if (child == 0) {
+                fclose(stdout); /* what the test has printed is the parent's to write */
+                exit(0);
+            }
+            CHECK(waitpid(child, NULL, 0) == child);
+        }
+    }
+}
+
+static unsigned count_in(const char *path, const char *what)
+{
+    FILE    *file = fopen(path, "r");
+    char     line[1024];
+    unsigned count = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        count += strstr(line, what) != NULL;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    unlink(path);
+    return count;
+}
+
+static void test_children_that_exit_write_nothing_into_the_trace(void)
+{
+    char   directory[] = "/tmp/lockstep-trace-XXXXXX", path[64];
+    rank_t ranks[MAX_RANKS];
+
+    CHECK(mkdtemp(directory) != NULL);
+    setenv("LOCKSTEP_TRACE", directory, 1);
+    run_ranks(2, have_a_child_that_exits, ranks);
+    unsetenv("LOCKSTEP_TRACE");
+    for (unsigned r = 0; r < 2; r++) {
+        snprintf(path, sizeof(path), "%s/rank-%u.json", directory, r);
+        CHECK_EQ_INT(count_in(path, "\"name\":\"x\""), 2 * 400); /* a bucket and a request each */
+    }
+    rmdir(directory);
+}
+
 /* ---- without memory ------------------------------------------------------------------------- */
 
 static void *give_room(void *arg, const uint64_t *counts, unsigned num_ranks)
@@ -384,6 +438,7 @@ int main(void)
     RUN(test_means_of_different_integers_are_a_mismatch);
     RUN(test_a_mean_is_never_wrong_when_a_rank_joins_in_the_middle);
     RUN(test_large_tensors_may_be_begun_in_opposite_orders);
+    RUN(test_children_that_exit_write_nothing_into_the_trace);
     RUN(test_without_memory_every_rank_ends_with_an_error);
     return check_report();
 }
