@@ -119,7 +119,8 @@ typedef struct ls_reduce {
 
 /*
  * Runs on the engine thread when a request has ended.  `message` is "" or says what went wrong;
- * it is valid only during the call.  Must not block.
+ * it is valid only during the call.  Must not block: the blocking calls below answer LS_ERR_INVALID
+ * here, and ls_stop does nothing.  May hand in more, and may call ls_dump.
  */
 typedef void (*ls_done_fn)(void *arg, ls_status_t status, const char *message);
 

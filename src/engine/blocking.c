@@ -33,6 +33,13 @@ static void *on_output(void *arg, const uint64_t *counts, unsigned num_ranks)
     return waiter->output_fn(waiter->output_arg, counts, num_ranks);
 }
 
+/* In a callback it would wait for its own thread. */
+static ls_status_t check_may_wait(ls_context_h ctx)
+{
+    return ls_engine_is_here(ctx) ? ls_error_set(LS_ERR_INVALID, "a callback must not wait: use the asynchronous call")
+                                  : LS_OK;
+}
+
 /* `taken` is what the asynchronous call answered. */
 static ls_status_t wait(waiter_t *waiter, ls_status_t taken)
 {
@@ -49,70 +56,77 @@ void ls_blocking_hand_over(ls_context_h ctx, ls_request_t *request)
 
     request->done = on_done;
     request->arg  = &waiter;
-    ls_queue_push(&ctx->inbox, &request->link);
-    ls_bell_ring(ctx->bell);
+    ls_engine_give(ctx, &request->link);
     (void)wait(&waiter, LS_OK);
 }
 
 ls_status_t ls_allreduce(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_allreduce_async(ctx, tensor, reduce, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_allreduce_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_allreduce_group(ls_context_h ctx, const ls_tensor_t *tensors, unsigned num_tensors,
                                const ls_reduce_t *reduce)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_broadcast(ls_context_h ctx, const ls_tensor_t *tensor, unsigned root)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_broadcast_async(ctx, tensor, root, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_broadcast_async(ctx, tensor, root, on_done, &waiter));
 }
 
 ls_status_t ls_allgather(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_fn output_fn, void *arg)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
-    return wait(&waiter, ls_allgather_async(ctx, tensor, (output_fn == NULL) ? NULL : on_output, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_allgather_async(ctx, tensor, (output_fn == NULL) ? NULL : on_output, on_done, &waiter));
 }
 
 ls_status_t ls_reduce_scatter(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_reduce_scatter_async(ctx, tensor, reduce, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_reduce_scatter_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_alltoall(ls_context_h ctx, const ls_tensor_t *tensor, const uint64_t *send_counts,
                         ls_output_fn output_fn, void *arg)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
-    return wait(&waiter, ls_alltoall_async(ctx, tensor, send_counts, (output_fn == NULL) ? NULL : on_output, on_done,
+    return (status != LS_OK) ? status : wait(&waiter, ls_alltoall_async(ctx, tensor, send_counts, (output_fn == NULL) ? NULL : on_output, on_done,
                                            &waiter));
 }
 
 ls_status_t ls_barrier(ls_context_h ctx, const char *name)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_barrier_async(ctx, name, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_barrier_async(ctx, name, on_done, &waiter));
 }
 
 ls_status_t ls_join(ls_context_h ctx)
 {
-    waiter_t waiter = {0};
+    waiter_t          waiter = {0};
+    const ls_status_t status = check_may_wait(ctx);
 
-    return wait(&waiter, ls_join_async(ctx, on_done, &waiter));
+    return (status != LS_OK) ? status : wait(&waiter, ls_join_async(ctx, on_done, &waiter));
 }

@@ -23,8 +23,7 @@ static ls_status_t hand_over(ls_context_h ctx, ls_request_t *request)
         ls_request_destroy(request);
         return status;
     }
-    ls_queue_push(&ctx->inbox, &request->link);
-    ls_bell_ring(ctx->bell);
+    ls_engine_give(ctx, &request->link);
     return LS_OK;
 }
 
@@ -143,13 +142,7 @@ ls_status_t ls_allreduce_group_async(ls_context_h ctx, const ls_tensor_t *tensor
         ls_mem_free(group);
         return status;
     }
-    while (chain != NULL) {
-        ls_queue_link_t *next = chain->next;
-
-        ls_queue_push(&ctx->inbox, chain);
-        chain = next;
-    }
-    ls_bell_ring(ctx->bell);
+    ls_engine_give(ctx, chain);
     return LS_OK;
 }
 
@@ -261,7 +254,9 @@ void ls_dump(ls_context_h ctx, int fd)
 {
     ls_request_t *request = NULL;
 
-    if (ls_request_create(LS_REQUEST_DUMP, NULL, &request) == LS_OK) {
+    if (ls_engine_is_here(ctx)) {
+        ls_dump_write(ctx, fd);
+    } else if (ls_request_create(LS_REQUEST_DUMP, NULL, &request) == LS_OK) {
         request->fd = fd;
         ls_blocking_hand_over(ctx, request);
     }

@@ -72,9 +72,12 @@ static void fail_open_work(ls_context_h ctx)
             ls_run_abandon(&work->run);
         }
         for (uint32_t slot = 0; slot < work->num_slots; slot++) {
-            if (work->requests[slot] != NULL) {
+            ls_request_t *request = work->requests[slot];
+
+            if (request != NULL) {
+                work->requests[slot] = NULL; /* its callback may ask for a dump */
                 LS_COUNT(ctx, requests_failed, 1);
-                ls_request_finish(work->requests[slot], ctx->lost_status, ctx->lost_message);
+                ls_request_finish(request, ctx->lost_status, ctx->lost_message);
             }
         }
         ls_work_end(&ctx->works, work);

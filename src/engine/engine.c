@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,13 +25,15 @@ static void on_run(void *arg, const ls_schedule_run_t *run)
     ls_status_t  status = ls_work_begin(&ctx->works, run, ctx->now_ns, &work);
 
     if (status != LS_OK) {
-        /* The other ranks run this bucket: without this rank nobody can go on. */
+        /* The other ranks run this bucket: without this rank nobody can go on.  First the abort, which copies
+         * the message: callbacks may change ls_last_error(). */
+        ls_engine_abort(ctx, status, ls_last_error());
         for (uint32_t slot = 0; slot < run->num_slots; slot++) {
             if (run->slots[slot].item != NULL) {
-                ls_request_finish(ls_request_of_item(run->slots[slot].item), status, ls_last_error());
+                LS_COUNT(ctx, requests_failed, 1);
+                ls_request_finish(ls_request_of_item(run->slots[slot].item), status, ctx->abort_message);
             }
         }
-        ls_engine_abort(ctx, status, ls_last_error());
         return;
     }
     if (run->is_replay) {
@@ -75,6 +78,32 @@ static const ls_schedule_ops_t schedule_ops = {
 };
 
 /* ---- what the callers tell us ------------------------------------------------------------------ */
+
+bool ls_engine_is_here(ls_context_h ctx)
+{
+    return pthread_equal(pthread_self(), ctx->thread) != 0;
+}
+
+void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain)
+{
+    atomic_fetch_add_explicit(&ctx->num_giving, 1, memory_order_relaxed);
+    while (chain != NULL) {
+        ls_queue_link_t *next = chain->next;
+
+        ls_queue_push(&ctx->inbox, chain);
+        chain = next;
+    }
+    ls_bell_ring(ctx->bell);
+    atomic_fetch_sub_explicit(&ctx->num_giving, 1, memory_order_release);
+}
+
+/* A request may have ended, and the last one been taken, before the thread that gave it has rung the bell. */
+static void wait_for_givers(ls_context_h ctx)
+{
+    while (atomic_load_explicit(&ctx->num_giving, memory_order_acquire) != 0) {
+        sched_yield();
+    }
+}
 
 static void take_join(ls_context_h ctx, ls_request_t *request)
 {
@@ -194,8 +223,11 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     ls_schedule_finished(ctx->schedule, work->epoch);
     copy_counters(ctx);
     for (uint32_t slot = 0; slot < work->num_slots; slot++) {
-        if (work->requests[slot] != NULL) {
-            ls_request_finish(work->requests[slot], work->status,
+        ls_request_t *request = work->requests[slot];
+
+        if (request != NULL) {
+            work->requests[slot] = NULL; /* its callback may ask for a dump */
+            ls_request_finish(request, work->status,
                               (work->status == LS_OK) ? "" : "the caller had no room for the output");
         }
     }
@@ -314,9 +346,7 @@ static void close_engine(ls_context_h ctx)
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
-    while (!atomic_load_explicit(&ctx->has_rung_to_stop, memory_order_acquire)) {
-        ls_clock_relax();
-    }
+    wait_for_givers(ctx);
     ls_net_destroy(ctx->net, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }

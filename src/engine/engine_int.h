@@ -61,6 +61,7 @@ struct ls_context {
     ls_start_params_t params;
     bool              is_local;
     pthread_t         thread;
+    ls_request_t     *stop; /* made beforehand: a rank without memory must be able to stop */
 
     /* start-up hand-shake, lock: start_lock */
     pthread_mutex_t start_lock;
@@ -72,10 +73,10 @@ struct ls_context {
     /* any thread */
     ls_queue_t           inbox;
     ls_engine_counters_t counters;
-    _Atomic bool         wants_dump;       /* set by a signal */
-    _Atomic bool         is_closed;        /* takes no more requests: a callback that is told of the end may try */
-    _Atomic bool         has_rung_to_stop; /* ls_stop no longer touches the bell */
-    ls_bell_t           *bell;             /* constant once started; the net's memory */
+    _Atomic bool         wants_dump; /* set by a signal */
+    _Atomic bool         is_closed;  /* takes no more requests: a callback that is told of the end may try */
+    _Atomic uint32_t     num_giving; /* threads inside ls_engine_give(): the bell must stay */
+    ls_bell_t           *bell;       /* constant once started */
 
     /* owner: engine thread */
     ls_net_h           net;
@@ -103,6 +104,12 @@ struct ls_context {
 
 /* engine.c */
 void *ls_engine_main(void *ctx);
+
+/* Is this the engine's own thread, in a callback? */
+bool ls_engine_is_here(ls_context_h ctx);
+
+/* Hand a chain of requests, ended by NULL, to the engine thread.  Any thread. */
+void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain);
 
 /* control.c */
 void ls_control_send_schedule(ls_context_h ctx, uint32_t to, const void *data, size_t size);

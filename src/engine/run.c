@@ -99,12 +99,14 @@ static bool take_budget(ls_run_t *run, ls_pass_t *pass)
     const uint64_t bytes = ls_bucket_wire_bytes(
         &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
 
+    pass->is_generous = false;
     if (!run->shared->budget.is_free && run->shared->budget.used + bytes > run->shared->budget.limit) {
         if (!run->shared->budget.is_generous) {
             run->shared->budget.is_short = true;
             return false;
         }
         run->shared->budget.is_generous = false;
+        pass->is_generous               = true;
     }
     run->shared->budget.used += bytes;
     pass->bytes = bytes;
@@ -114,6 +116,7 @@ static bool take_budget(ls_run_t *run, ls_pass_t *pass)
 static void pass_end(ls_run_t *run, ls_pass_t *pass)
 {
     run->shared->budget.used -= pass->bytes;
+    run->shared->budget.was_right |= pass->is_generous;
     pass->is_active = false;
 }
 

@@ -37,6 +37,7 @@ typedef struct ls_budget {
     bool     is_free;     /* the run that now asks is the oldest */
     bool     is_generous; /* cleared by the pass that makes use of it */
     bool     is_short;    /* a pass was refused in this turn */
+    bool     was_right;   /* a pass begun by generosity has ended: the others do work in another order */
 } ls_budget_t;
 
 /* What the runs of an engine share. */
@@ -54,6 +55,7 @@ typedef struct ls_pass {
     ls_message_t *messages;     /* by position among the step's peers; data NULL: not here */
     uint32_t     *contributors; /* per block: how many ranks' values are in it */
     uint64_t      bytes;        /* taken from the budget */
+    bool          is_generous;  /* begun beyond the budget */
     ls_stage_t   *packed;       /* the next SEND's data, already written by the REDUCE before it */
 } ls_pass_t;
 

@@ -21,7 +21,8 @@ static ls_status_t load_settings(ls_context_h ctx)
     if (status != LS_OK) {
         return ls_error_set(status, "LOCKSTEP_SIMD is '%s': %s", ctx->config.simd, ls_last_error());
     }
-    return ls_choice_table_create(ctx->config.algo, &ctx->choices);
+    status = ls_choice_table_create(ctx->config.algo, &ctx->choices);
+    return (status != LS_OK) ? status : ls_request_create(LS_REQUEST_STOP, NULL, &ctx->stop);
 }
 
 /* All signals go to the program's own threads. */
@@ -40,13 +41,31 @@ static int create_thread(ls_context_h ctx)
     return code;
 }
 
-static ls_status_t run_thread(ls_context_h ctx)
+/* Up to here nothing has been said to other ranks. */
+static ls_status_t prepare(ls_context_h ctx)
 {
-    const int code = create_thread(ctx);
+    ls_status_t status = load_settings(ctx);
 
-    if (code != 0) {
-        return ls_error_set(LS_ERR_SYSTEM, "cannot start the engine thread: %s", strerror(code));
+    if (status == LS_OK) {
+        const int code = create_thread(ctx);
+
+        if (code != 0) {
+            status = ls_error_set(LS_ERR_SYSTEM, "cannot start the engine thread: %s", strerror(code));
+        }
     }
+    return status;
+}
+
+/* Ranks that are threads would wait for one that does not come; processes see it end. */
+static ls_status_t refuse(const ls_start_params_t *params, ls_status_t status)
+{
+    return (params == NULL || params->local_job == NULL)
+               ? status
+               : ls_net_refuse_local(params->local_job, params->local_rank, status);
+}
+
+static ls_status_t wait_for_thread(ls_context_h ctx)
+{
     pthread_mutex_lock(&ctx->start_lock);
     while (!ctx->is_started) {
         pthread_cond_wait(&ctx->start_cond, &ctx->start_lock);
@@ -61,6 +80,7 @@ static ls_status_t run_thread(ls_context_h ctx)
 
 static void context_destroy(ls_context_h ctx)
 {
+    ls_request_destroy(ctx->stop);
     ls_choice_table_destroy(ctx->choices);
     pthread_cond_destroy(&ctx->start_cond);
     pthread_mutex_destroy(&ctx->start_lock);
@@ -79,7 +99,7 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
     }
     status = ls_mem_alloc(sizeof(*ctx), "context", &mem);
     if (status != LS_OK) {
-        return status;
+        return refuse(params, status);
     }
     ctx = mem;
     pthread_mutex_init(&ctx->start_lock, NULL);
@@ -88,10 +108,8 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
         ctx->params = *params;
     }
     ctx->is_local = ctx->params.local_job != NULL;
-    status        = load_settings(ctx);
-    if (status == LS_OK) {
-        status = run_thread(ctx);
-    }
+    status        = prepare(ctx);
+    status        = (status == LS_OK) ? wait_for_thread(ctx) : refuse(params, status);
     if (status != LS_OK) {
         context_destroy(ctx);
         return status;
@@ -103,18 +121,18 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
 
 void ls_stop(ls_context_h ctx)
 {
-    ls_request_t *request;
+    ls_request_t *stop;
 
     if (ctx == NULL) {
         return;
     }
-    if (ls_request_create(LS_REQUEST_STOP, NULL, &request) != LS_OK) {
-        ls_error("cannot stop: %s", ls_last_error());
+    if (ls_engine_is_here(ctx)) {
+        ls_error("a callback must not stop the engine that calls it");
         return;
     }
-    ls_queue_push(&ctx->inbox, &request->link);
-    ls_bell_ring(ctx->bell);
-    atomic_store_explicit(&ctx->has_rung_to_stop, true, memory_order_release);
+    stop      = ctx->stop;
+    ctx->stop = NULL; /* the engine's, who frees it */
+    ls_engine_give(ctx, &stop->link);
     pthread_join(ctx->thread, NULL);
     context_destroy(ctx);
 }

@@ -2,19 +2,47 @@
 #include "engine/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 
 #define PATH_ROOM 512
 
+/* Written out at this size, and at the end. */
+#define WRITE_BYTES 65536
+
+/* A stream into memory, not into the file: a child of fork() that exits writes out the streams it has inherited,
+ * and would write what its parent writes too. */
 struct ls_trace {
     FILE    *file;
+    char    *text;
+    size_t   size;
+    int      fd;
     unsigned rank;
 };
+
+/* What cannot be written is lost: a trace is not worth a failure. */
+static void write_out(ls_trace_h trace)
+{
+    size_t done = 0;
+
+    fflush(trace->file);
+    while (done < trace->size) {
+        const ssize_t written = write(trace->fd, trace->text + done, trace->size - done);
+
+        if (written < 0 && errno != EINTR) {
+            break;
+        }
+        done += (written > 0) ? (size_t)written : 0;
+    }
+    rewind(trace->file);
+}
 
 static void put_json_text(FILE *file, const char *text)
 {
@@ -51,16 +79,27 @@ ls_status_t ls_trace_create(const char *directory, unsigned rank, const char *ho
     trace       = mem;
     trace->rank = rank;
     snprintf(path, sizeof(path), "%s/rank-%u.json", directory, rank);
-    trace->file = fopen(path, "we");
+    trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (trace->fd < 0) {
+        status = ls_error_set_errno("cannot write the trace %s (LOCKSTEP_TRACE)", path);
+        goto err_free;
+    }
+    trace->file = open_memstream(&trace->text, &trace->size);
     if (trace->file == NULL) {
-        ls_mem_free(trace);
-        return ls_error_set_errno("cannot write the trace %s (LOCKSTEP_TRACE)", path);
+        status = ls_error_set_errno("cannot keep a trace");
+        goto err_close;
     }
     fprintf(trace->file, "[\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", rank);
     put_json_text(trace->file, host);
     fprintf(trace->file, "}}");
     *trace_p = trace;
     return LS_OK;
+
+err_close:
+    close(trace->fd);
+err_free:
+    ls_mem_free(trace);
+    return status;
 }
 
 void ls_trace_add(ls_trace_h trace, const ls_trace_span_t *span)
@@ -77,13 +116,19 @@ void ls_trace_add(ls_trace_h trace, const ls_trace_span_t *span)
         put_json_text(trace->file, span->detail);
     }
     fprintf(trace->file, "}}");
+    if (ftello(trace->file) >= WRITE_BYTES) {
+        write_out(trace);
+    }
 }
 
 void ls_trace_destroy(ls_trace_h trace)
 {
     if (trace != NULL) {
         fprintf(trace->file, "\n]\n");
+        write_out(trace);
         fclose(trace->file);
+        free(trace->text);
+        close(trace->fd);
         ls_mem_free(trace);
     }
 }

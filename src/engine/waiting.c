@@ -100,11 +100,15 @@ static bool spin(ls_context_h ctx)
 }
 
 /* Nothing has moved for a while: perhaps the other ranks have begun other buckets.  Begin one more pass,
- * with growing patience, because most often the others are just late. */
+ * with growing patience, because most often the others are just late; with little when it was right to. */
 static bool be_generous(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
+    if (ctx->works.shared.budget.was_right) {
+        ctx->works.shared.budget.was_right = false;
+        waiting->generous_ns               = GENEROUS_FIRST_NS;
+    }
     if (!ctx->works.shared.budget.is_short || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
         return false;
     }

@@ -3,15 +3,22 @@
 
 #include "base/mem.h"
 
+ls_dtype_t ls_widen_dtype(const ls_signature_t *signature)
+{
+    const bool is_narrow = signature->dtype == LS_INT8 || signature->dtype == LS_UINT8;
+
+    return (is_narrow && signature->op == LS_MEAN) ? LS_INT32 : signature->dtype;
+}
+
 ls_status_t ls_widen_request(ls_request_t *request, uint64_t output_count)
 {
-    ls_signature_t *signature = &request->item.signature;
-    const bool      is_signed = signature->dtype == LS_INT8;
-    int32_t        *wide;
-    ls_status_t     status;
-    void           *mem;
+    const ls_signature_t *signature = &request->item.signature;
+    const bool            is_signed = signature->dtype == LS_INT8;
+    int32_t              *wide;
+    ls_status_t           status;
+    void                 *mem;
 
-    if (signature->op != LS_MEAN || (signature->dtype != LS_INT8 && signature->dtype != LS_UINT8)) {
+    if (ls_widen_dtype(signature) == signature->dtype) {
         return LS_OK;
     }
     status = ls_mem_alloc(signature->count * sizeof(*wide), "widened tensor", &mem);
@@ -27,7 +34,6 @@ ls_status_t ls_widen_request(ls_request_t *request, uint64_t output_count)
     request->narrow_count = output_count;
     request->input        = wide;
     request->output       = wide;
-    signature->dtype      = LS_INT32;
     return LS_OK;
 }
 

@@ -8,6 +8,9 @@
 
 #include "engine/request.h"
 
+/* The type that a tensor of this signature is computed in. */
+ls_dtype_t ls_widen_dtype(const ls_signature_t *signature);
+
 /* Change the request if it is one of those.  output_count: elements that the caller's output has. */
 ls_status_t ls_widen_request(ls_request_t *request, uint64_t output_count);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "device/dtype.h"
+#include "engine/widen.h"
 #include "engine/work.h"
 
 /* Above this a result will have left the caches before anybody reads it. */
@@ -47,7 +48,7 @@ static ls_dtype_t wire_type(const ls_config_t *config, const ls_signature_t *sig
 
     if (config->wire == LS_WIRE_NONE || signature->coll != LS_COLL_ALLREDUCE || signature->dtype != LS_FLOAT32 ||
         !is_sum) {
-        return signature->dtype;
+        return ls_widen_dtype(signature);
     }
     return (config->wire == LS_WIRE_BFLOAT16) ? LS_BFLOAT16 : LS_FLOAT16;
 }
@@ -59,7 +60,7 @@ static void set_bucket(const ls_work_pool_t *pool, ls_work_t *work)
     const ls_part_t      *last      = &work->parts[work->num_slots - 1];
 
     work->run.bucket = (ls_bucket_t){
-        .dtype     = signature->dtype,
+        .dtype     = ls_widen_dtype(signature),
         .wire      = wire_type(pool->config, signature),
         .op        = is_mean ? LS_SUM : signature->op,
         .is_mean   = signature->op == LS_MEAN,
@@ -98,8 +99,8 @@ static uint64_t total_count(const ls_work_t *work, uint32_t num_ranks)
 /* Room for an output that no caller provides. */
 static ls_status_t use_temporary(ls_work_t *work, uint32_t slot, uint64_t count)
 {
-    const ls_status_t status =
-        ls_mem_alloc((size_t)count * ls_dtype_size(work->signature.dtype), "output", &work->temporary[slot]);
+    const size_t      size   = ls_dtype_size(ls_widen_dtype(&work->signature));
+    const ls_status_t status = ls_mem_alloc((size_t)count * size, "output", &work->temporary[slot]);
 
     if (status == LS_OK) {
         work->parts[slot].output = work->temporary[slot];
@@ -253,6 +254,28 @@ static ls_status_t take_run(ls_work_pool_t *pool, ls_work_t *work, const ls_algo
     return ls_geometry_init(&work->run.geometry, plan->num_blocks);
 }
 
+/* How many ranks have given is counted for a bucket, not for each tensor.  A rank that joins having given only
+ * a part of a bucket that others have begun would make a mean wrong: better none. */
+static ls_status_t check_mean(const ls_work_t *work)
+{
+    const ls_request_t *given     = NULL;
+    uint32_t            num_given = 0;
+
+    for (uint32_t slot = 0; slot < work->num_slots; slot++) {
+        if (work->requests[slot] != NULL) {
+            given = work->requests[slot];
+            num_given++;
+        }
+    }
+    if (work->signature.op != LS_MEAN || num_given == 0 || num_given == work->num_slots) {
+        return LS_OK;
+    }
+    return ls_error_set(LS_ERR_UNSUPPORTED,
+                        "tensor '%s': this rank joined having given %u of the %u tensors of a bucket that others have "
+                        "begun; their mean cannot be told (give all of a step or nothing before joining)",
+                        given->name, num_given, work->num_slots);
+}
+
 ls_status_t ls_work_prepare_data(ls_work_pool_t *pool, ls_work_t *work)
 {
     const uint32_t          rank      = pool->place->rank;
@@ -267,7 +290,10 @@ ls_status_t ls_work_prepare_data(ls_work_pool_t *pool, ls_work_t *work)
 
     work->num_bytes = total_count(work, num_ranks) * wire_size;
     choice          = ls_choice_find(pool->choices, &request, work->num_bytes);
-    status          = take_run(pool, work, choice->algo);
+    status          = check_mean(work);
+    if (status == LS_OK) {
+        status = take_run(pool, work, choice->algo);
+    }
     if (status != LS_OK) {
         return status;
     }
@@ -291,7 +317,7 @@ ls_status_t ls_work_prepare_data(ls_work_pool_t *pool, ls_work_t *work)
 void ls_work_finish_data(const ls_work_pool_t *pool, ls_work_t *work)
 {
     const uint32_t rank = pool->place->rank;
-    const size_t   size = ls_dtype_size(work->signature.dtype);
+    const size_t   size = ls_dtype_size(ls_widen_dtype(&work->signature));
 
     if (work->signature.coll == LS_COLL_REDUCE_SCATTER && work->temporary[0] != NULL && work->requests[0] != NULL) {
         memcpy(work->requests[0]->output,

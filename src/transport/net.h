@@ -27,6 +27,9 @@ ls_status_t ls_net_create_mpi(const ls_config_t *config, ls_net_h *net_p);
 ls_status_t ls_net_create_local(ls_local_job_h job, unsigned rank, const ls_config_t *config,
                                 ls_net_h *net_p);
 
+/* A rank of threads that has failed before it came to create: tell the others, who wait for it. Returns `status`. */
+ls_status_t ls_net_refuse_local(ls_local_job_h job, unsigned rank, ls_status_t status);
+
 /* The caller has made sure that no rank still needs this one (a barrier), or that the job is lost
  * (is_orderly false: no MPI call that could wait for others). */
 void ls_net_destroy(ls_net_h net, bool is_orderly);

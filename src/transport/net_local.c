@@ -220,3 +220,8 @@ ls_status_t ls_net_create_local(ls_local_job_h job, unsigned rank, const ls_conf
     ls_mem_free(mem);
     return status;
 }
+
+ls_status_t ls_net_refuse_local(ls_local_job_h job, unsigned rank, ls_status_t status)
+{
+    return (rank < job->num_ranks) ? agree(job, rank, status) : status;
+}
