@@ -36,8 +36,9 @@ static void *on_output(void *arg, const uint64_t *counts, unsigned num_ranks)
 /* In a callback it would wait for its own thread. */
 static ls_status_t check_may_wait(ls_context_h ctx)
 {
-    return ls_engine_is_here(ctx) ? ls_error_set(LS_ERR_INVALID, "a callback must not wait: use the asynchronous call")
-                                  : LS_OK;
+    return ls_engine_is_here(ctx)
+               ? ls_error_set(LS_ERR_INVALID, "a callback must not wait: use the asynchronous call")
+               : LS_OK;
 }
 
 /* `taken` is what the asynchronous call answered. */
@@ -65,7 +66,8 @@ ls_status_t ls_allreduce(ls_context_h ctx, const ls_tensor_t *tensor, const ls_r
     waiter_t          waiter = {0};
     const ls_status_t status = check_may_wait(ctx);
 
-    return (status != LS_OK) ? status : wait(&waiter, ls_allreduce_async(ctx, tensor, reduce, on_done, &waiter));
+    return (status != LS_OK) ? status
+                             : wait(&waiter, ls_allreduce_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_allreduce_group(ls_context_h ctx, const ls_tensor_t *tensors, unsigned num_tensors,
@@ -74,7 +76,9 @@ ls_status_t ls_allreduce_group(ls_context_h ctx, const ls_tensor_t *tensors, uns
     waiter_t          waiter = {0};
     const ls_status_t status = check_may_wait(ctx);
 
-    return (status != LS_OK) ? status : wait(&waiter, ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, &waiter));
+    return (status != LS_OK)
+               ? status
+               : wait(&waiter, ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_broadcast(ls_context_h ctx, const ls_tensor_t *tensor, unsigned root)
@@ -82,7 +86,8 @@ ls_status_t ls_broadcast(ls_context_h ctx, const ls_tensor_t *tensor, unsigned r
     waiter_t          waiter = {0};
     const ls_status_t status = check_may_wait(ctx);
 
-    return (status != LS_OK) ? status : wait(&waiter, ls_broadcast_async(ctx, tensor, root, on_done, &waiter));
+    return (status != LS_OK) ? status
+                             : wait(&waiter, ls_broadcast_async(ctx, tensor, root, on_done, &waiter));
 }
 
 ls_status_t ls_allgather(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_fn output_fn, void *arg)
@@ -92,7 +97,10 @@ ls_status_t ls_allgather(ls_context_h ctx, const ls_tensor_t *tensor, ls_output_
 
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
-    return (status != LS_OK) ? status : wait(&waiter, ls_allgather_async(ctx, tensor, (output_fn == NULL) ? NULL : on_output, on_done, &waiter));
+    return (status != LS_OK)
+               ? status
+               : wait(&waiter, ls_allgather_async(ctx, tensor, (output_fn == NULL) ? NULL : on_output,
+                                                  on_done, &waiter));
 }
 
 ls_status_t ls_reduce_scatter(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
@@ -100,7 +108,8 @@ ls_status_t ls_reduce_scatter(ls_context_h ctx, const ls_tensor_t *tensor, const
     waiter_t          waiter = {0};
     const ls_status_t status = check_may_wait(ctx);
 
-    return (status != LS_OK) ? status : wait(&waiter, ls_reduce_scatter_async(ctx, tensor, reduce, on_done, &waiter));
+    return (status != LS_OK) ? status
+                             : wait(&waiter, ls_reduce_scatter_async(ctx, tensor, reduce, on_done, &waiter));
 }
 
 ls_status_t ls_alltoall(ls_context_h ctx, const ls_tensor_t *tensor, const uint64_t *send_counts,
@@ -111,8 +120,10 @@ ls_status_t ls_alltoall(ls_context_h ctx, const ls_tensor_t *tensor, const uint6
 
     waiter.output_fn  = output_fn;
     waiter.output_arg = arg;
-    return (status != LS_OK) ? status : wait(&waiter, ls_alltoall_async(ctx, tensor, send_counts, (output_fn == NULL) ? NULL : on_output, on_done,
-                                           &waiter));
+    return (status != LS_OK)
+               ? status
+               : wait(&waiter, ls_alltoall_async(ctx, tensor, send_counts,
+                                                 (output_fn == NULL) ? NULL : on_output, on_done, &waiter));
 }
 
 ls_status_t ls_barrier(ls_context_h ctx, const char *name)
