@@ -199,8 +199,8 @@ static ls_status_t copy_counts(ls_request_t *request, const uint64_t *counts, un
     ls_status_t status;
     void       *mem;
 
-    for (unsigned rank = 0; rank < num_ranks; rank++) {
-        sum += counts[rank];
+    for (unsigned rank = 0; rank < num_ranks && sum <= count; rank++) {
+        sum = (counts[rank] > count) ? UINT64_MAX : sum + counts[rank];
     }
     if (sum != count) {
         return ls_error_set(LS_ERR_INVALID, "tensor '%s' has %llu elements, but %llu are to be sent", request->name,

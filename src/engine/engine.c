@@ -227,6 +227,7 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
 
         if (request != NULL) {
             work->requests[slot] = NULL; /* its callback may ask for a dump */
+            LS_COUNT(ctx, requests_failed, work->status == LS_OK ? 0 : 1);
             ls_request_finish(request, work->status,
                               (work->status == LS_OK) ? "" : "the caller had no room for the output");
         }

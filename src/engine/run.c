@@ -8,6 +8,23 @@
 /* Work on less than this is not timed: the clock would cost more than the work. */
 #define TIMED_BYTES (16 * LS_KIB)
 
+#define OVERDRAFT_EVERY_NS (10 * LS_NS_PER_MS)
+
+static bool needs_messages(const ls_step_t *step)
+{
+    return step->kind == LS_STEP_REDUCE || step->kind == LS_STEP_STORE;
+}
+
+static bool is_send_only(const ls_plan_t *plan)
+{
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        if (needs_messages(&plan->steps[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 ls_status_t ls_run_init(ls_run_t *run, ls_run_shared_t *shared, const ls_algo_t *algo, const ls_plan_t *plan)
 {
     const size_t num_messages = plan->num_ranks * sizeof(ls_message_t);
@@ -15,7 +32,7 @@ ls_status_t ls_run_init(ls_run_t *run, ls_run_shared_t *shared, const ls_algo_t 
     ls_status_t  status;
     void        *mem;
 
-    *run   = (ls_run_t){.shared = shared, .algo = algo, .plan = plan};
+    *run   = (ls_run_t){.shared = shared, .algo = algo, .plan = plan, .is_send_only = is_send_only(plan)};
     status = ls_mem_alloc((plan->num_ranks + 1) * sizeof(*run->received), "run sources", &mem);
     if (status != LS_OK) {
         return status;
@@ -68,11 +85,6 @@ static bool is_skipped(const ls_step_t *step, uint64_t count)
     return count == 0 && step->num_blocks > 0;
 }
 
-static bool needs_messages(const ls_step_t *step)
-{
-    return step->kind == LS_STEP_REDUCE || step->kind == LS_STEP_STORE;
-}
-
 /* Announce all messages of a pass, in plan order, for transports that need to know beforehand. */
 static ls_status_t expect_all(ls_run_t *run, const ls_pass_t *pass)
 {
@@ -93,6 +105,22 @@ static ls_status_t expect_all(ls_run_t *run, const ls_pass_t *pass)
     return status;
 }
 
+/* Passes that await nothing end at once, and would run ahead of those who read without any limit.  One may begin
+ * all the same now and then, in case the readers wait for just that one. */
+static bool runs_ahead(ls_run_t *run)
+{
+    ls_budget_t *budget = &run->shared->budget;
+
+    if (!ls_net_is_overdrawn(run->shared->net)) {
+        return false;
+    }
+    if (ls_clock_ns() - budget->overdrawn_ns < OVERDRAFT_EVERY_NS) {
+        return true;
+    }
+    budget->overdrawn_ns = ls_clock_ns();
+    return false;
+}
+
 /* May one more pass begin?  If so, it is charged. */
 static bool take_budget(ls_run_t *run, ls_pass_t *pass)
 {
@@ -100,7 +128,13 @@ static bool take_budget(ls_run_t *run, ls_pass_t *pass)
         &run->bucket, ls_geometry_count(&run->geometry, run->next_chunk, 0, run->geometry.num_blocks));
 
     pass->is_generous = false;
-    if (!run->shared->budget.is_free && run->shared->budget.used + bytes > run->shared->budget.limit) {
+    const bool is_over = !run->shared->budget.is_free && run->shared->budget.used + bytes > run->shared->budget.limit;
+
+    if (run->is_send_only && runs_ahead(run)) {
+        run->shared->budget.is_short = true;
+        return false;
+    }
+    if (is_over) {
         if (!run->shared->budget.is_generous) {
             run->shared->budget.is_short = true;
             return false;

@@ -37,6 +37,7 @@ typedef struct ls_budget {
     bool     is_free;     /* the run that now asks is the oldest */
     bool     is_generous; /* cleared by the pass that makes use of it */
     bool     is_short;    /* a pass was refused in this turn */
+    uint64_t overdrawn_ns; /* when a pass that awaits nothing last began although too much was unread */
     bool     was_right;   /* a pass begun by generosity has ended: the others do work in another order */
 } ls_budget_t;
 
@@ -64,6 +65,7 @@ typedef struct ls_run {
     const ls_plan_t *plan;
     const ls_algo_t *algo;
     uint32_t         id, iteration, first_chunk;
+    bool             is_send_only; /* the plan awaits nothing, as a broadcast's root */
     uint32_t         contribution; /* 1, or 0 when this rank gives nothing */
     ls_geometry_t    geometry;
     ls_bucket_t      bucket;

@@ -44,6 +44,7 @@ static void write_out(ls_trace_h trace)
     rewind(trace->file);
 }
 
+/* Bytes beyond ASCII are written as the characters they are in Latin-1: valid JSON whatever the name holds. */
 static void put_json_text(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -53,7 +54,7 @@ static void put_json_text(FILE *file, const char *text)
         if (byte == '"' || byte == '\\') {
             fputc('\\', file);
         }
-        if (byte < 0x20) {
+        if (byte < 0x20 || byte > 0x7E) {
             fprintf(file, "\\u%04x", byte);
         } else {
             fputc(byte, file);

@@ -12,6 +12,9 @@
 #include "transport/net_struct.h"
 #include "transport/net_topology.h"
 
+/* Sent and not yet read, from which on a sender that awaits nothing pauses. */
+#define MOST_BYTES_OUT (64 * LS_MIB)
+
 /* ---- create --------------------------------------------------------------------------------- */
 
 static ls_status_t copy_parts(ls_net_h net, const ls_net_parts_t *parts)
@@ -178,6 +181,15 @@ ls_bell_t *ls_net_bell(ls_net_h net)
 ls_status_t ls_net_stage(ls_net_h net, size_t bytes, ls_stage_t **stage_p)
 {
     return ls_stage_get(net->stages, bytes, stage_p);
+}
+
+bool ls_net_is_overdrawn(ls_net_h net)
+{
+    size_t bytes, num_stages;
+
+    /* Counting takes time, and a pool that is still small cannot hold so much. */
+    ls_stage_pool_size(net->stages, &bytes, &num_stages);
+    return bytes > MOST_BYTES_OUT && ls_stage_bytes_out(net->stages) > MOST_BYTES_OUT;
 }
 
 void ls_net_unstage(ls_net_h net, ls_stage_t *stage)

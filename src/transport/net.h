@@ -45,6 +45,9 @@ ls_bell_t *ls_net_bell(ls_net_h net);
 ls_status_t ls_net_stage(ls_net_h net, size_t bytes, ls_stage_t **stage_p);
 void        ls_net_unstage(ls_net_h net, ls_stage_t *stage); /* give back unsent */
 
+/* Has so much been sent and not yet read that a sender who awaits nothing should pause? */
+bool ls_net_is_overdrawn(ls_net_h net);
+
 /* Send stage->data[0 .. bytes) to each peer with key | messages[i].  Takes the stage. */
 ls_status_t ls_net_send(ls_net_h net, ls_stage_t *stage, size_t bytes, ls_key_t key,
                         uint32_t contributors, const uint32_t *peers, const uint32_t *messages,

@@ -389,6 +389,20 @@ void ls_stage_sent(ls_stage_pool_h pool, ls_stage_t *stage)
     class->num_sent++;
 }
 
+size_t ls_stage_bytes_out(ls_stage_pool_h pool)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < NUM_CLASSES; i++) {
+        for (size_t j = 0; j < pool->classes[i].num_sent; j++) {
+            const ls_stage_t *stage = *sent_at(&pool->classes[i], j);
+
+            bytes += is_back(stage) ? 0 : stage->room;
+        }
+    }
+    return bytes;
+}
+
 void ls_stage_pool_size(ls_stage_pool_h pool, size_t *bytes_p, size_t *num_stages_p)
 {
     *bytes_p      = pool->bytes;

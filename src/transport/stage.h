@@ -30,6 +30,9 @@ void        ls_stage_put(ls_stage_pool_h pool, ls_stage_t *stage); /* unsent */
 /* The stage's `pending` is set: watch it. */
 void ls_stage_sent(ls_stage_pool_h pool, ls_stage_t *stage);
 
+/* Bytes of stages that were sent and are not back. */
+size_t ls_stage_bytes_out(ls_stage_pool_h pool);
+
 /* Memory the pool has taken so far, in bytes, and stages made of it. */
 void ls_stage_pool_size(ls_stage_pool_h pool, size_t *bytes_p, size_t *num_stages_p);
 

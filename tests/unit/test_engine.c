@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,6 +80,15 @@ static void on_done(void *arg, ls_status_t status, const char *message)
 static ls_tensor_t vector(const char *name, ls_dtype_t dtype, void *data, uint64_t count)
 {
     return (ls_tensor_t){.name = name, .dtype = dtype, .input = data, .output = data, .count = count};
+}
+
+/* The most memory this process ever had. */
+static size_t peak_bytes(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * LS_KIB;
 }
 
 /* ---- stop ----------------------------------------------------------------------------------- */
@@ -479,8 +489,30 @@ static void test_without_memory_every_rank_ends_with_an_error(void)
     unsetenv("LOCKSTEP_LOG");
 }
 
+/* Rank 0 broadcasts and never waits for anybody; rank 1 is slow. */
+static void read_slowly(rank_t *rank)
+{
+    const uint64_t    count  = 1 << 18;
+    const ls_tensor_t tensor = vector("news", LS_FLOAT32, large[rank->index], count);
+
+    for (int i = 0; i < 300; i++) {
+        CHECK_EQ_INT(ls_broadcast(rank->ctx, &tensor, 0), LS_OK);
+        usleep(rank->index == 1 ? 1000 : 0);
+    }
+}
+
+static void test_a_root_does_not_run_ahead_without_limit(void)
+{
+    const size_t before = peak_bytes();
+    rank_t       ranks[MAX_RANKS];
+
+    run_ranks(2, read_slowly, ranks);
+    CHECK(peak_bytes() - before < 200 * LS_MIB);
+}
+
 int main(void)
 {
+    RUN(test_a_root_does_not_run_ahead_without_limit);
     RUN(test_stop_ends_reductions_under_way);
     RUN(test_stop_ends_a_join);
     RUN(test_stop_refuses_what_its_callbacks_hand_in);
