@@ -6,6 +6,7 @@ the operators run side by side, as soon as their inputs are there.
 
 Gradients are those of the sum of all ranks' losses: each rank's result depends on every rank's input, so a gradient is
 itself a collective, named `name`/gradient, and every rank must ask for it."""
+import contextlib
 import ctypes
 import functools
 
@@ -30,6 +31,12 @@ def _ops():
     return module
 
 
+def _make(function, *inputs, **attributes):
+    """Makes an operator; `function` is its name in Python."""
+    with _lasting():
+        return getattr(_ops(), function)(*inputs, **attributes)
+
+
 @functools.lru_cache(maxsize=None)
 def xla_problem():
     """Why there is no all-reduce in functions compiled with jit_compile=True; None when there is."""
@@ -38,6 +45,22 @@ def xla_problem():
     library.lockstep_tf_xla_problem.restype = ctypes.c_char_p
     problem = library.lockstep_tf_xla_problem()
     return problem and problem.decode()
+
+
+_LASTING = tf.compat.v1.AttrValue(list=tf.compat.v1.AttrValue.ListValue())
+
+
+@contextlib.contextmanager
+def _lasting():
+    """Operators made here are computed each time.
+
+    TensorFlow computes stateless operators with constant inputs once, while it prepares a graph; it leaves alone those
+    with the attribute in_place (Grappler) or _scoped_allocator (the runtime; an empty list means nothing else)."""
+    if tf.executing_eagerly():
+        yield
+        return
+    with tf.compat.v1.get_default_graph()._attr_scope({"_scoped_allocator": _LASTING}):
+        yield
 
 
 # ---- what is common to the reductions ------------------------------------------------------------------------
@@ -88,7 +111,6 @@ def allreduce_group(tensors, names, op=MEAN, weight=None, prescale=1.0, postscal
     if not tensors:
         return []
     op, weight = _operation(op, weight)
-    ops = _ops()
     if _is_in_xla():
         from lockstep import xla
         return xla.allreduce_group(tensors, names, op, weight, prescale, postscale)
@@ -97,15 +119,15 @@ def allreduce_group(tensors, names, op=MEAN, weight=None, prescale=1.0, postscal
         return [_allreduce_double(*pair, op, weight, prescale, postscale) for pair in zip(tensors, names)]
     scales = {"prescale": prescale, "postscale": postscale}
     if len(tensors) == 1:
-        return [ops.lockstep_allreduce(tensors[0], weight, tensor_name=names[0], op=op, **scales)]
-    return list(ops.lockstep_allreduce_group(tensors, weight, tensor_names=names, op=op, **scales))
+        return [_make("lockstep_allreduce", tensors[0], weight, tensor_name=names[0], op=op, **scales)]
+    return list(_make("lockstep_allreduce_group", tensors, weight, tensor_names=names, op=op, **scales))
 
 
 def _allreduce_double(tensor, name, op, weight, prescale, postscale):
     tensor, prescale = _scaled(tensor, prescale)
     _, attr_postscale = _scaled(tensor, postscale)
-    reduced = _ops().lockstep_allreduce(tensor, weight, tensor_name=name, op=op, prescale=prescale,
-                                        postscale=attr_postscale)
+    reduced = _make("lockstep_allreduce", tensor, weight, tensor_name=name, op=op, prescale=prescale,
+                    postscale=attr_postscale)
     return _scaled(reduced, postscale)[0]
 
 
@@ -117,8 +139,8 @@ def reduce_scatter(tensor, name, op=MEAN, weight=None, prescale=1.0, postscale=1
     op, weight = _operation(op, weight)
     tensor, prescale = _scaled(tensor, prescale)
     _, attr_postscale = _scaled(tensor, postscale)
-    block = _ops().lockstep_reduce_scatter(tensor, weight, tensor_name=name, op=op, prescale=prescale,
-                                           postscale=attr_postscale)
+    block = _make("lockstep_reduce_scatter", tensor, weight, tensor_name=name, op=op, prescale=prescale,
+                  postscale=attr_postscale)
     return _scaled(block, postscale)[0]
 
 
@@ -126,24 +148,24 @@ def reduce_scatter(tensor, name, op=MEAN, weight=None, prescale=1.0, postscale=1
 
 def broadcast(tensor, name, root=0):
     """The tensor of rank `root`, on every rank."""
-    return _ops().lockstep_broadcast(tensor, tensor_name=name, root=root)
+    return _make("lockstep_broadcast", tensor, tensor_name=name, root=root)
 
 
 def allgather(tensor, name):
     """The rows of all ranks, one after another; their number may differ."""
-    return _ops().lockstep_allgather(tensor, tensor_name=name).output
+    return _make("lockstep_allgather", tensor, tensor_name=name).output
 
 
 def alltoall(tensor, name, splits):
     """splits[r] rows go to rank r.  Returns what came, ordered by rank, and how many rows came from each."""
     splits = tf.cast(splits, tf.int64)
-    output, rows = _ops().lockstep_alltoall(tensor, splits, tensor_name=name)
+    output, rows = _make("lockstep_alltoall", tensor, splits, tensor_name=name)
     return output, rows
 
 
 def barrier(name="barrier"):
     """Returns when every rank has called it."""
-    return _ops().lockstep_barrier(tensor_name=name)
+    return _make("lockstep_barrier", tensor_name=name)
 
 
 # ---- gradients -----------------------------------------------------------------------------------------------
