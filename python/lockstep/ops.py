@@ -164,7 +164,7 @@ def alltoall(tensor, name, splits):
 
 
 def barrier(name="barrier"):
-    """Returns when every rank has called it."""
+    """Returns when every rank has called it; in a graph, the operation that does."""
     return _make("lockstep_barrier", tensor_name=name)
 
 
@@ -244,7 +244,10 @@ def _reduce_scatter_gradient(op, grad):
 @tf.RegisterGradient("LockstepBroadcast")
 def _broadcast_gradient(op, grad):
     total = allreduce(grad, _gradient_name(op), SUM)
-    return total if native.rank() == op.get_attr("root") else tf.zeros_like(total)
+    if native.rank() == op.get_attr("root"):
+        return total
+    with tf.control_dependencies([total]):  # or the sum would be dropped from the graph, here but not at the root
+        return tf.zeros_like(grad)
 
 
 @tf.RegisterGradient("LockstepAllgather")

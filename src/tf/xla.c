@@ -131,6 +131,7 @@ static void reduce_and_wait(const ls_tensor_t *tensors, unsigned num_tensors, co
                             waiting_t *waiting)
 {
     ls_context_h ctx = ls_process_get();
+    ls_status_t  status;
 
     if (ctx == NULL) {
         waiting->status = LS_ERR_STOPPED;
@@ -138,9 +139,10 @@ static void reduce_and_wait(const ls_tensor_t *tensors, unsigned num_tensors, co
         return;
     }
     sem_init(&waiting->done, 0, 0);
-    waiting->status = ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, waiting);
+    status = ls_allreduce_group_async(ctx, tensors, num_tensors, reduce, on_done, waiting);
     ls_process_put(ctx);
-    if (waiting->status != LS_OK) {
+    if (status != LS_OK) { /* otherwise waiting is written by on_done, perhaps already */
+        waiting->status = status;
         snprintf(waiting->message, sizeof(waiting->message), "%s", ls_last_error());
     } else {
         while (sem_wait(&waiting->done) != 0) {
