@@ -49,9 +49,10 @@ def wheel(python, source, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_wheel_holds_the_library_once_and_the_header(wheel):
+def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert [name for name in names if ".so" in name] == ["lockstep/lib/liblockstep.so"]
+    assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
+                                                               "lockstep/lib/liblockstep_tf.so"]
     assert "lockstep/include/lockstep.h" in names
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
