@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory comes from malloc here and in call.c: the engine's tagged memory is not part of its public interface.
+ * Memory comes from malloc here and in call.c: the engine's tagged memory is not part of its public
+ * interface.
  */
 #include "tf/attributes.h"
 
@@ -40,7 +41,8 @@ static ls_attributes_t *allocate(size_t num_names, size_t num_bytes, TF_Status *
         calloc(1, sizeof(*attributes) + num_names * sizeof(char *) + num_bytes + num_names);
 
     if (attributes == NULL) {
-        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for the attributes of an operator");
+        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED,
+                        "lockstep: no memory for the attributes of an operator");
         return NULL;
     }
     attributes->num_names = (unsigned)num_names;
@@ -58,8 +60,8 @@ static ls_attributes_t *read_name(TF_OpKernelConstruction *construction, TF_Stat
         return NULL;
     }
     attributes->names[0] = (char *)(attributes->names + 1);
-    ls_tf.OpKernelConstruction_GetAttrString(construction, "tensor_name", attributes->names[0], (size_t)total_size,
-                                             status);
+    ls_tf.OpKernelConstruction_GetAttrString(construction, "tensor_name", attributes->names[0],
+                                             (size_t)total_size, status);
     return attributes;
 }
 
@@ -76,8 +78,8 @@ static bool read_list(TF_OpKernelConstruction *construction, ls_attributes_t *at
     if (packed == NULL || starts == NULL || lengths == NULL) {
         ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for the names of a group");
     } else {
-        ls_tf.OpKernelConstruction_GetAttrStringList(construction, "tensor_names", starts, lengths, (int)num_names,
-                                                     packed, num_bytes, status);
+        ls_tf.OpKernelConstruction_GetAttrStringList(construction, "tensor_names", starts, lengths,
+                                                     (int)num_names, packed, num_bytes, status);
     }
     for (size_t i = 0; i < num_names && is_ok(status); i++) {
         attributes->names[i] = memcpy(text, starts[i], lengths[i]);
@@ -106,7 +108,7 @@ static void read_reduce(TF_OpKernelConstruction *construction, ls_reduce_t *redu
 {
     char    name[OP_NAME_ROOM] = "", message[96];
     float   prescale = 1, postscale = 1;
-    int32_t list_size, length = 0;
+    int32_t list_size, length       = 0;
 
     ls_tf.OpKernelConstruction_GetAttrSize(construction, "op", &list_size, &length, status);
     if (is_ok(status)) {
@@ -138,8 +140,9 @@ static void read_root(TF_OpKernelConstruction *construction, unsigned *root_p, T
 
 ls_attributes_t *ls_attributes_create(const ls_operator_t *op, TF_OpKernelConstruction *construction)
 {
-    TF_Status       *status     = ls_tf.NewStatus();
-    ls_attributes_t *attributes = op->has_name_list ? read_names(construction, status) : read_name(construction, status);
+    TF_Status       *status = ls_tf.NewStatus();
+    ls_attributes_t *attributes =
+        op->has_name_list ? read_names(construction, status) : read_name(construction, status);
 
     if (is_ok(status) && op->has_reduce) {
         read_reduce(construction, &attributes->reduce, status);

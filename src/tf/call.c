@@ -14,17 +14,15 @@
  */
 static TF_Code code_of(ls_status_t status)
 {
-    switch (status) {
-    case LS_OK: return TF_OK;
-    case LS_ERR_INVALID:
-    case LS_ERR_MISMATCH:
-    case LS_ERR_CONFIG: return TF_INVALID_ARGUMENT;
-    case LS_ERR_STALL: return TF_DEADLINE_EXCEEDED;
-    case LS_ERR_NO_MEMORY: return TF_RESOURCE_EXHAUSTED;
-    case LS_ERR_STOPPED: return TF_FAILED_PRECONDITION;
-    case LS_ERR_UNSUPPORTED: return TF_UNIMPLEMENTED;
-    default: return TF_INTERNAL;
-    }
+    static const TF_Code codes[] = {
+        [-LS_ERR_INVALID]     = TF_INVALID_ARGUMENT,    [-LS_ERR_MISMATCH]  = TF_INVALID_ARGUMENT,
+        [-LS_ERR_CONFIG]      = TF_INVALID_ARGUMENT,    [-LS_ERR_STALL]     = TF_DEADLINE_EXCEEDED,
+        [-LS_ERR_STOPPED]     = TF_FAILED_PRECONDITION, [-LS_ERR_NO_MEMORY] = TF_RESOURCE_EXHAUSTED,
+        [-LS_ERR_UNSUPPORTED] = TF_UNIMPLEMENTED,
+    };
+    const size_t index = (size_t)-status;
+
+    return (index < sizeof(codes) / sizeof(codes[0]) && codes[index] != TF_OK) ? codes[index] : TF_INTERNAL;
 }
 
 static bool find_dtype(TF_DataType type, ls_dtype_t *dtype_p)
@@ -33,9 +31,9 @@ static bool find_dtype(TF_DataType type, ls_dtype_t *dtype_p)
         TF_DataType tf;
         ls_dtype_t  ls;
     } dtypes[] = {
-        {TF_FLOAT, LS_FLOAT32}, {TF_HALF, LS_FLOAT16}, {TF_BFLOAT16, LS_BFLOAT16},
-        {TF_DOUBLE, LS_FLOAT64}, {TF_INT32, LS_INT32}, {TF_INT64, LS_INT64},
-        {TF_INT8, LS_INT8}, {TF_UINT8, LS_UINT8}, {TF_BOOL, LS_BOOL},
+        {TF_FLOAT, LS_FLOAT32},  {TF_HALF, LS_FLOAT16}, {TF_BFLOAT16, LS_BFLOAT16},
+        {TF_DOUBLE, LS_FLOAT64}, {TF_INT32, LS_INT32},  {TF_INT64, LS_INT64},
+        {TF_INT8, LS_INT8},      {TF_UINT8, LS_UINT8},  {TF_BOOL, LS_BOOL},
     };
 
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
@@ -83,7 +81,7 @@ err_fail:
     return NULL;
 }
 
-/* TensorFlow has the status: the rest of the graph may run, and the kernel may go away, before `done` returns. */
+/* Nothing of the call is used after `done`: the rest of the graph runs, and the kernel may go away. */
 static void end(ls_call_t *call)
 {
     ls_cxx_done_t *done = call->done;
@@ -160,8 +158,8 @@ bool ls_call_input(ls_call_t *call, unsigned index)
         own->tensor.count    = (uint64_t)ls_tf.TensorElementCount(input);
         own->tensor.input    = ls_tf.TensorData(input); /* kept alive by the context */
     } else {
-        (void)ls_call_problem(call, "lockstep: tensor '%s' has a type or a number of dimensions (%d, at most %d) that "
-                              "is not supported", name_of(call, index), num_dims, LS_CALL_MAX_DIMS);
+        (void)ls_call_problem(call, "lockstep: tensor '%s': type %d with %d dimensions (at most %d) is not supported",
+                              name_of(call, index), (int)own->dtype, num_dims, LS_CALL_MAX_DIMS);
     }
     ls_tf.DeleteTensor(input); /* or it could not be forwarded */
     return is_good;
@@ -172,8 +170,8 @@ bool ls_call_forward(ls_call_t *call, unsigned index)
     ls_tensor_t *tensor    = &call->tensors[index].tensor;
     const int    candidate = (int)index;
     int          forwarded = -1;
-    TF_Tensor   *output    = ls_tf.ForwardInputOrAllocateOutput(call->ctx, &candidate, 1, candidate, tensor->shape,
-                                                                (int)tensor->num_dims, &forwarded, call->status);
+    TF_Tensor *output = ls_tf.ForwardInputOrAllocateOutput(call->ctx, &candidate, 1, candidate, tensor->shape,
+                                                           (int)tensor->num_dims, &forwarded, call->status);
 
     if (output == NULL || !is_ok(call)) {
         return false;
@@ -213,7 +211,8 @@ bool ls_call_words(ls_call_t *call, int index, void *words, uint64_t num_words)
     ls_tf.DeleteTensor(input);
     if (count != num_words) {
         return ls_call_problem(call, "lockstep: tensor '%s': input %d has %llu elements instead of %llu",
-                               name_of(call, 0), index, (unsigned long long)count, (unsigned long long)num_words);
+                               name_of(call, 0), index, (unsigned long long)count,
+                               (unsigned long long)num_words);
     }
     return true;
 }

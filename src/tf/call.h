@@ -6,7 +6,7 @@
  *     -------                            -------------
  *     ls_call_create   takes `done`
  *     ls_call_input    what to send
- *     ls_call_output   where to put it
+ *     ls_call_forward  where to put it
  *     ls_*_async  ────────────────────►  ls_call_room    (lengths known: allocate the output)
  *     returns                            ls_call_finish  (status to TensorFlow, done, free)
  */

@@ -48,8 +48,9 @@ const char *ls_cxx_xla_register(const char *name, ls_cxx_xla_target_fn target)
         return "libtensorflow_cc.so.2 is not loaded";
     }
     auto get = reinterpret_cast<global_fn>(dlsym(library, "_ZN3xla24CustomCallTargetRegistry6GlobalEv"));
-    auto add = reinterpret_cast<register_fn>(dlsym(
-        library, "_ZN3xla24CustomCallTargetRegistry8RegisterERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPvS8_"));
+    auto add =
+        reinterpret_cast<register_fn>(dlsym(library, "_ZN3xla24CustomCallTargetRegistry8RegisterERKNSt7__"
+                                                     "cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPvS8_"));
     if (get == nullptr || add == nullptr) {
         return "this TensorFlow does not export xla::CustomCallTargetRegistry";
     }

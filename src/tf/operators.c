@@ -15,16 +15,7 @@
 #define TYPES      "{half, bfloat16, float, double, int32, int64, int8, uint8, bool}"
 #define OPERATIONS "{'sum', 'mean', 'weighted_mean', 'min', 'max', 'product'}"
 
-enum {
-    ALLREDUCE,
-    ALLREDUCE_GROUP,
-    BROADCAST,
-    ALLGATHER,
-    REDUCE_SCATTER,
-    ALLTOALL,
-    BARRIER,
-    NUM_OPERATORS
-};
+enum { ALLREDUCE, ALLREDUCE_GROUP, BROADCAST, ALLGATHER, REDUCE_SCATTER, ALLTOALL, BARRIER, NUM_OPERATORS };
 
 /* ---- handing over ------------------------------------------------------------------------------------ */
 
@@ -49,8 +40,9 @@ static ls_context_h get_context(ls_call_t *call)
     ls_context_h ctx = ls_process_get();
 
     if (ctx == NULL) {
-        (void)ls_call_problem(call, "lockstep: tensor '%s': the engine is not started in this process (lockstep.start())",
-                              call->attributes->num_names > 0 ? call->attributes->names[0] : "");
+        (void)ls_call_problem(
+            call, "lockstep: tensor '%s': the engine is not started in this process (lockstep.start())",
+            call->attributes->num_names > 0 ? call->attributes->names[0] : "");
     }
     return ctx;
 }
@@ -143,8 +135,11 @@ static bool prepare_rows(ls_call_t *call, unsigned num_ranks)
     void              *data   = NULL;
 
     if (tensor->num_dims == 0 || ls_call_row_size(tensor) == 0) {
-        return ls_call_problem(call, "lockstep: tensor '%s' has no rows that could be counted: it needs a first dimension, "
-                               "and no other of 0", tensor->name);
+        return ls_call_problem(
+            call,
+            "lockstep: tensor '%s' has no rows that could be counted: it needs a first dimension, "
+            "and no other of 0",
+            tensor->name);
     }
     if (!ls_call_allocate(call, 1, TF_INT64, &length, 1, &data)) {
         return false;
@@ -191,15 +186,16 @@ static bool read_splits(ls_call_t *call, uint64_t *counts, unsigned num_ranks)
     }
     for (unsigned rank = 0; rank < num_ranks; rank++) {
         if (counts[rank] > (uint64_t)tensor->shape[0]) { /* also the negative ones */
-            return ls_call_problem(call, "lockstep: tensor '%s' has %lld rows, but %lld of them shall go to rank %u",
-                                   tensor->name, (long long)tensor->shape[0], (long long)counts[rank], rank);
+            return ls_call_problem(
+                call, "lockstep: tensor '%s' has %lld rows, but %lld of them shall go to rank %u",
+                tensor->name, (long long)tensor->shape[0], (long long)counts[rank], rank);
         }
         sum += counts[rank];
         counts[rank] *= ls_call_row_size(tensor);
     }
     if (sum != (uint64_t)tensor->shape[0]) {
-        return ls_call_problem(call, "lockstep: tensor '%s' has %lld rows, but its splits add up to %llu", tensor->name,
-                               (long long)tensor->shape[0], (unsigned long long)sum);
+        return ls_call_problem(call, "lockstep: tensor '%s' has %lld rows, but its splits add up to %llu",
+                               tensor->name, (long long)tensor->shape[0], (unsigned long long)sum);
     }
     return true;
 }
@@ -251,11 +247,15 @@ static bool prepare_block(ls_call_t *call, ls_context_h ctx)
     int64_t           shape[LS_CALL_MAX_DIMS];
 
     if (tensor->num_dims == 0) {
-        return ls_call_problem(call, "lockstep: tensor '%s' is a scalar and cannot be scattered", tensor->name);
+        return ls_call_problem(call, "lockstep: tensor '%s' is a scalar and cannot be scattered",
+                               tensor->name);
     }
     if (num_rows % ls_size(ctx) != 0 && ls_call_row_size(tensor) > 1) {
-        return ls_call_problem(call, "lockstep: tensor '%s' has %llu rows, which cannot be scattered evenly over %u ranks; "
-                               "only a vector may be uneven", tensor->name, (unsigned long long)num_rows, ls_size(ctx));
+        return ls_call_problem(
+            call,
+            "lockstep: tensor '%s' has %llu rows, which cannot be scattered evenly over %u ranks; "
+            "only a vector may be uneven",
+            tensor->name, (unsigned long long)num_rows, ls_size(ctx));
     }
     for (unsigned i = 0; i < tensor->num_dims; i++) {
         shape[i] = own->shape[i];
@@ -274,8 +274,8 @@ static void reduce_scatter(void *kernel, TF_OpKernelContext *tf_ctx, TF_AsyncOpK
     if (call == NULL) {
         return;
     }
-    if (!ls_call_input(call, 0) || !ls_call_words(call, 1, &reduce.weight, 1) || (ctx = get_context(call)) == NULL ||
-        !prepare_block(call, ctx)) {
+    if (!ls_call_input(call, 0) || !ls_call_words(call, 1, &reduce.weight, 1) ||
+        (ctx = get_context(call)) == NULL || !prepare_block(call, ctx)) {
         ls_process_put(ctx);
         ls_call_refuse(call);
         return;
@@ -309,10 +309,10 @@ static void barrier(void *kernel, TF_OpKernelContext *tf_ctx, TF_AsyncOpKernelDo
 /* ---- the table --------------------------------------------------------------------------------------- */
 
 /* TensorFlow passes nothing to the function that makes a kernel: each operator needs its own. */
-#define CREATE_FN(_name, _operator)                                                                                  \
-    static void *_name(TF_OpKernelConstruction *construction)                                                        \
-    {                                                                                                                \
-        return ls_attributes_create(&ls_operators[_operator], construction);                                         \
+#define CREATE_FN(_name, _operator)                                          \
+    static void *_name(TF_OpKernelConstruction *construction)                \
+    {                                                                        \
+        return ls_attributes_create(&ls_operators[_operator], construction); \
     }
 
 CREATE_FN(create_allreduce, ALLREDUCE)
@@ -331,14 +331,14 @@ CREATE_FN(create_barrier, BARRIER)
 #define ATTR_POSTSCALE "postscale: float = 1.0"
 
 const ls_operator_t ls_operators[] = {
-    [ALLREDUCE] = {.name       = "LockstepAllreduce",
-                   .inputs     = {"tensor: T", "weight: double"},
-                   .outputs    = {"reduced: T"},
-                   .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_OP, ATTR_PRESCALE, ATTR_POSTSCALE, ATTR_IN_PLACE},
-                   .has_reduce = true,
-                   .shape_fn   = ls_shapes_reduced,
-                   .create_fn  = create_allreduce,
-                   .compute_fn = allreduce},
+    [ALLREDUCE]       = {.name    = "LockstepAllreduce",
+                         .inputs  = {"tensor: T", "weight: double"},
+                         .outputs = {"reduced: T"},
+                         .attrs   = {ATTR_TYPE, ATTR_NAME, ATTR_OP, ATTR_PRESCALE, ATTR_POSTSCALE, ATTR_IN_PLACE},
+                         .has_reduce = true,
+                         .shape_fn   = ls_shapes_reduced,
+                         .create_fn  = create_allreduce,
+                         .compute_fn = allreduce},
     [ALLREDUCE_GROUP] = {.name          = "LockstepAllreduceGroup",
                          .inputs        = {"tensors: T", "weight: double"},
                          .outputs       = {"reduced: T"},
@@ -349,42 +349,43 @@ const ls_operator_t ls_operators[] = {
                          .shape_fn      = ls_shapes_reduced,
                          .create_fn     = create_allreduce_group,
                          .compute_fn    = allreduce},
-    [BROADCAST] = {.name       = "LockstepBroadcast",
-                   .inputs     = {"tensor: T"},
-                   .outputs    = {"output: T"},
-                   .attrs      = {ATTR_TYPE, ATTR_NAME, "root: int >= 0 = 0", ATTR_IN_PLACE},
-                   .has_root   = true,
-                   .shape_fn   = ls_shapes_same,
-                   .create_fn  = create_broadcast,
-                   .compute_fn = broadcast},
-    [ALLGATHER] = {.name       = "LockstepAllgather",
-                   .inputs     = {"tensor: T"},
-                   .outputs    = {"output: T", "rows: int64"},
-                   .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_IN_PLACE},
-                   .shape_fn   = ls_shapes_rows_and_counts,
-                   .create_fn  = create_allgather,
-                   .compute_fn = allgather},
-    [REDUCE_SCATTER] = {.name       = "LockstepReduceScatter",
-                        .inputs     = {"tensor: T", "weight: double"},
-                        .outputs    = {"block: T"},
-                        .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_OP, ATTR_PRESCALE, ATTR_POSTSCALE, ATTR_IN_PLACE},
-                        .has_reduce = true,
-                        .shape_fn   = ls_shapes_rows,
-                        .create_fn  = create_reduce_scatter,
-                        .compute_fn = reduce_scatter},
-    [ALLTOALL] = {.name       = "LockstepAlltoall",
-                  .inputs     = {"tensor: T", "splits: int64"},
-                  .outputs    = {"output: T", "rows: int64"},
-                  .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_IN_PLACE},
-                  .shape_fn   = ls_shapes_rows_and_counts,
-                  .create_fn  = create_alltoall,
-                  .compute_fn = alltoall},
-    [BARRIER] = {.name        = "LockstepBarrier",
-                 .attrs       = {ATTR_NAME},
-                 .is_stateful = true,
-                 .shape_fn    = ls_shapes_none,
-                 .create_fn   = create_barrier,
-                 .compute_fn  = barrier},
+    [BROADCAST]       = {.name       = "LockstepBroadcast",
+                         .inputs     = {"tensor: T"},
+                         .outputs    = {"output: T"},
+                         .attrs      = {ATTR_TYPE, ATTR_NAME, "root: int >= 0 = 0", ATTR_IN_PLACE},
+                         .has_root   = true,
+                         .shape_fn   = ls_shapes_same,
+                         .create_fn  = create_broadcast,
+                         .compute_fn = broadcast},
+    [ALLGATHER]       = {.name       = "LockstepAllgather",
+                         .inputs     = {"tensor: T"},
+                         .outputs    = {"output: T", "rows: int64"},
+                         .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_IN_PLACE},
+                         .shape_fn   = ls_shapes_rows_and_counts,
+                         .create_fn  = create_allgather,
+                         .compute_fn = allgather},
+    [REDUCE_SCATTER]  = {.name       = "LockstepReduceScatter",
+                         .inputs     = {"tensor: T", "weight: double"},
+                         .outputs    = {"block: T"},
+                         .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_OP, ATTR_PRESCALE, ATTR_POSTSCALE,
+                                        ATTR_IN_PLACE},
+                         .has_reduce = true,
+                         .shape_fn   = ls_shapes_rows,
+                         .create_fn  = create_reduce_scatter,
+                         .compute_fn = reduce_scatter},
+    [ALLTOALL]        = {.name       = "LockstepAlltoall",
+                         .inputs     = {"tensor: T", "splits: int64"},
+                         .outputs    = {"output: T", "rows: int64"},
+                         .attrs      = {ATTR_TYPE, ATTR_NAME, ATTR_IN_PLACE},
+                         .shape_fn   = ls_shapes_rows_and_counts,
+                         .create_fn  = create_alltoall,
+                         .compute_fn = alltoall},
+    [BARRIER]         = {.name        = "LockstepBarrier",
+                         .attrs       = {ATTR_NAME},
+                         .is_stateful = true,
+                         .shape_fn    = ls_shapes_none,
+                         .create_fn   = create_barrier,
+                         .compute_fn  = barrier},
 };
 
 const unsigned ls_num_operators = NUM_OPERATORS;

@@ -45,7 +45,8 @@ void ls_shapes_same(TF_ShapeInferenceContext *ctx, TF_Status *status)
     copy_shape(ctx, 0, status);
 }
 
-/* A handle that was not filled stands for "nothing known"; with a rank it is a shape of unknown dimensions. */
+/* A handle that was not filled stands for "nothing known"; with a rank it is a shape of unknown dimensions.
+ */
 static void set_vector(TF_ShapeInferenceContext *ctx, int output, TF_Status *status)
 {
     TF_ShapeHandle *vector = ls_tf.NewShapeHandle();
@@ -57,7 +58,8 @@ static void set_vector(TF_ShapeInferenceContext *ctx, int output, TF_Status *sta
     ls_tf.DeleteShapeHandle(vector);
 }
 
-static void set_rows(TF_ShapeInferenceContext *ctx, TF_ShapeHandle *shape, TF_ShapeHandle *first, TF_Status *status)
+static void set_rows(TF_ShapeInferenceContext *ctx, TF_ShapeHandle *shape, TF_ShapeHandle *first,
+                     TF_Status *status)
 {
     ls_tf.ShapeInferenceContextGetInput(ctx, 0, shape, status);
     if (is_ok(status)) {

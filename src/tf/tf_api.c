@@ -31,7 +31,8 @@ const char *ls_tf_api_load(void)
         void *address = dlsym(library, symbols[i].name);
 
         if (address == NULL) {
-            snprintf(problem, sizeof(problem), "this TensorFlow has no %s; 2.16 to 2.21 have", symbols[i].name);
+            snprintf(problem, sizeof(problem), "this TensorFlow has no %s; 2.16 to 2.21 have",
+                     symbols[i].name);
             dlclose(library);
             return problem;
         }

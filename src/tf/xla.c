@@ -4,8 +4,8 @@
  * call takes a whole group: ranks whose compiled programs order their calls differently could otherwise wait
  * for each other.
  *
- * in[0] is the weight, in[1 + i] tensor i; out is the result, or with several a list of results.  What else is to
- * be known comes as text, in lines:
+ * in[0] is the weight, in[1 + i] tensor i; out is the result, or with several a list of results.  What else
+ * is to be known comes as text, in lines:
  *
  *     mean 1 0.5                    operation, prescale, postscale
  *     2                             tensors
@@ -156,7 +156,7 @@ static void run(char *line, void *out, const void **in, waiting_t *waiting)
 {
     text_t            text = {.at = line};
     char              word[WORD_ROOM];
-    ls_reduce_t       reduce      = {.op = LS_SUM};
+    ls_reduce_t       reduce = {.op = LS_SUM};
     unsigned          num_tensors;
     ls_call_tensor_t *owns;
     ls_tensor_t      *tensors;
@@ -179,7 +179,8 @@ static void run(char *line, void *out, const void **in, waiting_t *waiting)
         waiting->status = LS_ERR_NO_MEMORY;
     } else if (text.is_bad) {
         waiting->status = LS_ERR_INVALID;
-        snprintf(waiting->message, sizeof(waiting->message), "the compiled call has a description that cannot be read");
+        snprintf(waiting->message, sizeof(waiting->message),
+                 "the compiled call has a description that cannot be read");
     } else {
         reduce_and_wait(tensors, num_tensors, &reduce, waiting);
     }

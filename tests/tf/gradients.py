@@ -137,6 +137,15 @@ def check_xla_gradient():
     assert requests() > before, "nothing was reduced"
 
 
+def check_tape_around_a_compiled_function():
+    compiled = tf.function(lambda x: lockstep.allreduce(x * x, "xla/taped", "sum"), jit_compile=True)
+    x = tf.Variable(X)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(compiled(x))
+        equal(tape.gradient(loss, x), 2 * X * SIZE, 1e-6)
+
+
 def check_xla_calls_of_ranks_in_another_order():
     """XLA orders calls as it likes; what is in one list does not wait for each other."""
     names = [f"xla/order/{i}" for i in range(4)]

@@ -20,7 +20,8 @@ assert os.waitpid(child, 0)[1] == 0, "a forked child must not be a rank"
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from harness import ALL_TYPES, FLOATS, NUMBERS, RANK, RANKS, SIZE, both, equal, raises, requests, run_checks  # noqa: E402
+from harness import (ALL_TYPES, FLOATS, NUMBERS, RANK, RANKS, SIZE, both, equal, raises, requests,  # noqa: E402
+                     run_checks)
 
 BASE = np.array([[1, 2, 3], [4, 5, 6]])
 
@@ -74,8 +75,7 @@ def check_weighted_mean():
 
 def check_scales():
     for dtype, tolerance in ((tf.float32, 1e-6), (tf.float64, 1e-15)):
-        third = lambda x: lockstep.allreduce(x, f"third/{dtype.name}", "sum", prescale=1 / 3, postscale=0.1)  # noqa: E731
-        for reduced in both(third, tensor(dtype)):
+        for reduced in both(lambda x: lockstep.allreduce(x, f"third/{dtype.name}", "sum", None, 1 / 3, 0.1), tensor(dtype)):
             equal(reduced, STACK.sum(0) / 3 * 0.1, tolerance)
 
 
