@@ -156,6 +156,16 @@ LS_API ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p
  */
 LS_API void ls_stop(ls_context_h ctx);
 
+/*
+ * The one context that all parts of a process share (operators, Python).  Starting again, and stopping
+ * again, do nothing.  ls_process_get() is NULL before the start, after the stop, and in a forked child;
+ * ls_process_stop() waits for every ls_process_put(), so do not keep the context while you wait.
+ */
+LS_API ls_status_t ls_process_start(void);
+LS_API void ls_process_stop(void);
+LS_API ls_context_h ls_process_get(void);
+LS_API void ls_process_put(ls_context_h ctx); /* NULL is allowed */
+
 LS_API unsigned ls_rank(ls_context_h ctx);
 LS_API unsigned ls_size(ls_context_h ctx);
 LS_API unsigned ls_local_rank(ls_context_h ctx);

@@ -49,9 +49,10 @@ def wheel(python, source, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_wheel_holds_the_library_once_and_the_header(wheel):
+def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert [name for name in names if ".so" in name] == ["lockstep/lib/liblockstep.so"]
+    assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
+                                                               "lockstep/lib/liblockstep_tf.so"]
     assert "lockstep/include/lockstep.h" in names
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
@@ -71,3 +72,10 @@ def test_the_library_loads_from_python_without_a_launcher(wheel, python, tmp_pat
     code = ("import ctypes, lockstep; lib = ctypes.CDLL(lockstep.lib_path()); "
             "lib.ls_version.restype = ctypes.c_char_p; print(lib.ls_version().decode() == lockstep.__version__)")
     assert run(python, "-c", code, cwd=tmp_path).strip() == "True"
+
+
+@pytest.mark.long
+def test_the_operators_find_their_engine_and_say_that_tensorflow_is_missing(wheel, python, tmp_path):
+    code = ("import ctypes, lockstep.native as native; lib = ctypes.CDLL(native.ops_path()); "
+            "lib.lockstep_tf_problem.restype = ctypes.c_char_p; print(lib.lockstep_tf_problem().decode())")
+    assert "import tensorflow first" in run(python, "-c", code, cwd=tmp_path)

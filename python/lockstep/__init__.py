@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the installed Lockstep library and its header are."""
-from importlib.metadata import version as _version
-from pathlib import Path
+"""Lockstep from Python: where this process stands in the job, and collectives on TensorFlow's tensors.
 
-__version__ = _version("lockstep")
+Importing this package starts nothing and does not import TensorFlow.  rank() and its kin start the engine, which
+joins the MPI job; the collectives (lockstep.ops) import TensorFlow too."""
+from lockstep.native import (include_path, is_root, lib_path, local_rank, local_size, rank, size, start,  # noqa: F401
+                             stop)
 
-_FOLDER = Path(__file__).resolve().parent
+_OPS = ("allreduce", "allreduce_group", "broadcast", "allgather", "reduce_scatter", "alltoall", "barrier")
 
-
-def lib_path():
-    """Path of liblockstep.so, for ctypes.CDLL or a linker."""
-    found = sorted((_FOLDER / "lib").glob("liblockstep.so*"), key=lambda path: len(path.name))
-    if not found:
-        raise FileNotFoundError(f"no liblockstep.so in {_FOLDER / 'lib'}: was lockstep installed with pip?")
-    return str(found[0])
+__all__ = ["include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop", *_OPS]
 
 
-def include_path():
-    """Folder of lockstep.h."""
-    return str(_FOLDER / "include")
+def __getattr__(name):
+    if name in _OPS:
+        from lockstep import ops
+        return getattr(ops, name)
+    if name == "__version__":
+        from importlib.metadata import version
+        return version("lockstep")
+    raise AttributeError(f"module 'lockstep' has no attribute '{name}'")
+
+
+def __dir__():
+    return [*globals(), *_OPS, "__version__"]

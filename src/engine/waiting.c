@@ -109,7 +109,8 @@ static bool be_generous(ls_context_h ctx)
         ctx->works.shared.budget.was_right = false;
         waiting->generous_ns               = GENEROUS_FIRST_NS;
     }
-    if (!ctx->works.shared.budget.is_short || ctx->works.shared.budget.is_generous || ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
+    if (!ctx->works.shared.budget.is_short || ctx->works.shared.budget.is_generous ||
+        ctx->now_ns - waiting->quiet_since_ns < waiting->generous_ns) {
         return false;
     }
     waiting->generous_ns = (2 * waiting->generous_ns < GENEROUS_LAST_NS) ? 2 * waiting->generous_ns : GENEROUS_LAST_NS;

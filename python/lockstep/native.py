@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library: where it is, and the one context that this process has in it."""
+import atexit
+import ctypes
+import functools
+import os
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+class LockstepError(RuntimeError):
+    """What the engine said."""
+
+
+def lib_folder():
+    """Folder of the shared libraries; LOCKSTEP_LIB names another, for a build that is not installed."""
+    return Path(os.environ.get("LOCKSTEP_LIB") or _FOLDER / "lib")
+
+
+def _find(pattern):
+    folder = lib_folder()
+    found = sorted(folder.glob(pattern), key=lambda path: len(path.name))
+    if not found:
+        raise FileNotFoundError(f"no {pattern.rstrip('*')} in {folder}: was lockstep installed with pip?")
+    return str(found[0])
+
+
+def lib_path():
+    """Path of liblockstep.so, for ctypes.CDLL or a linker."""
+    return _find("liblockstep.so*")
+
+
+def ops_path():
+    """Path of liblockstep_tf.so, for tf.load_op_library."""
+    return _find("liblockstep_tf.so*")
+
+
+def include_path():
+    """Folder of lockstep.h."""
+    return str(_FOLDER / "include")
+
+
+@functools.lru_cache(maxsize=None)
+def _library():
+    library = ctypes.CDLL(lib_path())
+    library.ls_last_error.restype = ctypes.c_char_p
+    library.ls_process_get.restype = ctypes.c_void_p
+    library.ls_process_put.argtypes = [ctypes.c_void_p]
+    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
+        getattr(library, name).argtypes = [ctypes.c_void_p]
+        getattr(library, name).restype = ctypes.c_uint
+    return library
+
+
+def start():
+    """Joins the job; returns when all ranks have.  Does nothing when it is done already."""
+    library = _library()
+    if library.ls_process_start() != 0:
+        raise LockstepError(library.ls_last_error().decode(errors="replace"))
+    _stop_at_exit()
+
+
+@functools.lru_cache(maxsize=None)
+def _stop_at_exit():
+    atexit.register(_at_exit)
+
+
+def _at_exit():
+    # After an uncaught exception the others are not on their way to stop; the engine tells them that this rank is gone.
+    if not hasattr(sys, "last_type"):
+        stop()
+
+
+def stop():
+    """Leaves the job; waits until every rank does."""
+    _library().ls_process_stop()
+
+
+def _ask(name):
+    start()
+    library = _library()
+    context = library.ls_process_get()
+    if context is None:
+        raise LockstepError("the engine has stopped, or this process is the child of a rank")
+    try:
+        return getattr(library, name)(context)
+    finally:
+        library.ls_process_put(context)
+
+
+def rank():
+    """This process's number in the job, from 0."""
+    return _ask("ls_rank")
+
+
+def size():
+    """The number of processes in the job."""
+    return _ask("ls_size")
+
+
+def local_rank():
+    """This process's number among those of its machine, from 0."""
+    return _ask("ls_local_rank")
+
+
+def local_size():
+    """The number of processes of the job on this machine."""
+    return _ask("ls_local_size")
+
+
+def is_root():
+    """Is this rank 0?"""
+    return rank() == 0
