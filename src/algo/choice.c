@@ -13,7 +13,7 @@
 
 /* Chunks.  In a node: small enough to stay in the cache between sender and reader.  Between nodes:
  * large enough that a message, a chunk cut by the number of ranks, is worth its latency. */
-#define CHUNK_NODE LS_MIB
+#define CHUNK_NODE (768 * LS_KIB)
 #define CHUNK_NET  (4 * LS_MIB)
 
 #define FLAT_FEW_RANKS   4            /* up to here all-to-all sends are cheap */

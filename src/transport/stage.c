@@ -29,11 +29,12 @@
 #define CIRCLE_MOST      (8 * LS_MIB)
 #define CACHE_IF_UNKNOWN LS_MIB
 
-enum { CLASS_LARGE = 6, NUM_CLASSES };
+enum { CLASS_LARGE = 8, NUM_CLASSES };
 
+/* Every power of two where it matters: what a class has more than is used makes its circle shorter than it looks. */
 static const size_t class_room[NUM_CLASSES] = {
-    [0] = 4 * LS_KIB,   [1] = 16 * LS_KIB,  [2] = 64 * LS_KIB,
-    [3] = 256 * LS_KIB, [4] = 512 * LS_KIB, [5] = LS_MIB,
+    [0] = 4 * LS_KIB,   [1] = 16 * LS_KIB,  [2] = 32 * LS_KIB,  [3] = 64 * LS_KIB,
+    [4] = 128 * LS_KIB, [5] = 256 * LS_KIB, [6] = 512 * LS_KIB, [7] = LS_MIB,
     [CLASS_LARGE] = 0, /* each as large as it was asked for, in whole MiB */
 };
 
