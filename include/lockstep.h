@@ -265,7 +265,8 @@ LS_API void ls_counters(ls_context_h ctx, ls_counters_t *counters_p);
 
 /*
  * Write the engine's whole state (open buckets, which tensors wait for which ranks) to `fd`.
- * Also done on SIGUSR1 where LOCKSTEP_DUMP_SIGNAL is on, and when a request stalls.
+ * Also written to standard error on SIGUSR1 (LOCKSTEP_DUMP_SIGNAL), and by the rank that finds the job lost
+ * because a rank is gone or did not take part in time.
  */
 LS_API void ls_dump(ls_context_h ctx, int fd);
 

@@ -82,8 +82,8 @@ static const setting_t settings[] = {
      .help = "directory for one Chrome trace per rank; empty: no trace"},
     {.name = "DUMP_SIGNAL", .value = "on", .type = SETTING_BOOL, .is_job_wide = false,
      .offset = offsetof(ls_config_t, dump_signal),
-     .help = "SIGUSR1 writes the engine's state to standard error, unless the program handles that "
-             "signal itself"},
+     .help = "SIGUSR1 writes the engine's state to standard error; a handler that was there before is "
+             "called too"},
     {.name = "FAULT", .value = "", .type = SETTING_TEXT, .is_job_wide = false,
      .offset = offsetof(ls_config_t, fault),
      .help = "fault injected for tests: shm-create, shm-map or shm-grow, optionally :rank"},

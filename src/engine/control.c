@@ -2,6 +2,7 @@
 /* Control messages of the engine: the schedule's, the news that the job is lost, and good-bye. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/blob.h"
 #include "base/error.h"
@@ -124,6 +125,9 @@ void ls_engine_abort(ls_context_h ctx, ls_status_t status, const char *message)
 void ls_control_carry_out_abort(ls_context_h ctx)
 {
     if (!ctx->is_lost && ctx->abort_status != LS_OK) {
+        if (ctx->abort_status == LS_ERR_STALL || ctx->abort_status == LS_ERR_RANK_LOST) {
+            ls_dump_write(ctx, STDERR_FILENO); /* while what waits is still there */
+        }
         become_lost(ctx, ctx->abort_status, ctx->abort_message);
         tell_abort(ctx);
     }

@@ -16,11 +16,18 @@ static bool            is_hooked;     /* lock: registry_lock */
 static pid_t           hooked_pid;    /* lock: registry_lock; children of a rank are not ranks */
 static _Atomic bool    dump_wanted_by_signal;
 
-/* Takes no lock: a signal handler may interrupt its holder.  The engines look at the flag themselves. */
-static void on_signal(int signal_number)
+static struct sigaction handler_before; /* lock: registry_lock, while it is set */
+
+/* Takes no lock: a signal handler may interrupt its holder.  The engines look at the flag themselves.  MPICH has
+ * a handler of its own for this signal, and the program may: they are called as before. */
+static void on_signal(int signal_number, siginfo_t *info, void *context)
 {
-    (void)signal_number;
     atomic_store_explicit(&dump_wanted_by_signal, true, memory_order_relaxed);
+    if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
+        handler_before.sa_sigaction(signal_number, info, context);
+    } else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
+        handler_before.sa_handler(signal_number);
+    }
 }
 
 static void on_exit_of_process(void)
@@ -37,10 +44,12 @@ static void on_exit_of_process(void)
 
 static void hook_signal(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, present;
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
+    struct sigaction       present;
 
-    /* The program's own handler is left alone. */
-    if (sigaction(SIGUSR1, NULL, &present) == 0 && present.sa_handler == SIG_DFL) {
+    /* A program that ignores the signal wants to hear nothing of it. */
+    if (sigaction(SIGUSR1, NULL, &present) == 0 && present.sa_sigaction != on_signal && present.sa_handler != SIG_IGN) {
+        handler_before = present;
         sigaction(SIGUSR1, &action, NULL);
     }
 }
