@@ -25,7 +25,10 @@ ls_status_t ls_work_pool_init(ls_work_pool_t *pool, const ls_config_t *config, l
         ls_mem_free(idle);
         return status;
     }
-    pool->shared  = (ls_run_shared_t){.net = net, .budget = {.limit = STAGED_AT_ONCE}};
+    pool->shared  = (ls_run_shared_t){.net           = net,
+                                      .budget        = {.limit = STAGED_AT_ONCE},
+                                      .pack_writes   = LS_WRITES_PACK,
+                                      .reduce_writes = LS_WRITES_REDUCE};
     pool->idle    = idle;
     pool->scratch = scratch;
     return LS_OK;

@@ -6,10 +6,6 @@
 #define FIRST_INTERVAL 4U
 #define LAST_INTERVAL  128U
 
-/* Writing past the caches must be so many times faster, because reading is then slower. */
-#define STREAM_FROM 3U
-#define CACHED_FROM 2U
-
 bool ls_writes_wants_trial(ls_writes_t *writes, uint64_t bytes)
 {
     if (bytes < TRIAL_BYTES) {
@@ -24,8 +20,8 @@ bool ls_writes_wants_trial(ls_writes_t *writes, uint64_t bytes)
 
 void ls_writes_learn(ls_writes_t *writes, uint64_t cached_ns, uint64_t streamed_ns)
 {
-    const uint32_t factor = writes->is_streaming ? CACHED_FROM : STREAM_FROM;
-    const bool     answer = cached_ns > factor * streamed_ns;
+    const uint32_t percent = writes->is_streaming ? writes->cached_percent : writes->stream_percent;
+    const bool     answer  = 100 * cached_ns > percent * streamed_ns;
 
     if (answer != writes->is_streaming || writes->interval == 0) {
         writes->interval = FIRST_INTERVAL;

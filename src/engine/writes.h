@@ -22,10 +22,17 @@
 #include <stdint.h>
 
 typedef struct ls_writes {
+    /* How many times faster writing past the caches must be to be chosen, and to stay so: it makes reading slower. */
+    uint32_t stream_percent, cached_percent;
     bool     is_streaming; /* the present answer */
     uint32_t until_trial;  /* stages */
     uint32_t interval;     /* stages between trials; grows while they confirm the answer */
-} ls_writes_t; /* zero-initialised: through the caches, try soon */
+} ls_writes_t;
+
+/* Through the caches, and try soon.  Packing is little but writing; a reduction also reads, which takes as long
+ * either way and makes the difference look smaller. */
+#define LS_WRITES_PACK   {.stream_percent = 300, .cached_percent = 200}
+#define LS_WRITES_REDUCE {.stream_percent = 180, .cached_percent = 140}
 
 /* Is it time for a trial with a stage of so many bytes? */
 bool ls_writes_wants_trial(ls_writes_t *writes, uint64_t bytes);
