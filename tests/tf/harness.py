@@ -70,4 +70,4 @@ def run_checks(names):
             sys.stderr.flush()
             os._exit(1)
     lockstep.stop()
-    print(f"rank {RANK}: {len(checks)} checks passed", flush=True)
+    os.write(1, f"rank {RANK}: {len(checks)} checks passed\n".encode())  # whole lines, whatever the other ranks write
