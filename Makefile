@@ -16,7 +16,7 @@ build: setup ## build the library, the tests and the bench into build/
 	@tools/build main
 
 demo: build ## run the bench table with 2 ranks (RANKS=n for more)
-	@bench/run --ranks $(RANKS) --mpi $$(basename $$(ls -d build/openmpi build/mpich 2>/dev/null | head -1)) -- --case sweep
+	@bench/run --ranks $(RANKS) --mpi $$([ -d build/openmpi ] && echo openmpi || echo mpich) -- --case sweep
 
 bench: setup ## run the bench table under each installed MPI, one after the other
 	@tools/build main mpich
