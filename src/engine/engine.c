@@ -124,6 +124,8 @@ static void take_stop(ls_context_h ctx, ls_request_t *request)
     if (ctx->is_lost) {
         ctx->is_finished = true;
     } else {
+        ctx->needs_tick = true;
+        ls_schedule_leave(ctx->schedule, ctx->now_ns);
         ls_control_say_bye(ctx);
     }
 }

@@ -144,6 +144,38 @@ static void check_ready(ls_coordinator_t *c, ls_tally_t *tally)
     c->last_ready                                                    = tally;
 }
 
+/* Does it need a rank that has left and will never give it? */
+static ls_status_t fail_if_left(ls_coordinator_t *c, ls_tally_t *tally)
+{
+    char     text[LS_MESSAGES_TEXT_ROOM], gave[RANKS_ROOM], who[RANKS_ROOM];
+    uint32_t rank = 0;
+
+    while (rank < c->params->num_ranks &&
+           (tally->reported[rank] || c->joined[rank] || !ls_leave_lacks(c, rank, tally->name))) {
+        rank++;
+    }
+    if (tally->is_ready || rank == c->params->num_ranks) {
+        return LS_OK;
+    }
+    ls_ranks_print(tally->reported, true, NULL, c->params->num_ranks, gave, sizeof(gave));
+    ls_leave_print(c, rank, who, sizeof(who));
+    snprintf(text, sizeof(text), "tensor '%s': %s gave it, but %s; all ranks must take the same steps", tally->name,
+             gave, who);
+    return fail_name(c, tally, LS_ERR_RANK_LOST, text);
+}
+
+ls_status_t ls_tally_rank_left(ls_coordinator_t *c)
+{
+    ls_status_t status = LS_OK;
+    ls_tally_t *newer;
+
+    for (ls_tally_t *tally = c->oldest; tally != NULL && status == LS_OK; tally = newer) {
+        newer  = tally->newer;
+        status = fail_if_left(c, tally);
+    }
+    return status;
+}
+
 static ls_status_t fail_mismatch(ls_coordinator_t *c, ls_tally_t *tally, uint32_t from,
                                  const ls_signature_t *signature)
 {
@@ -179,7 +211,7 @@ ls_status_t ls_tally_report(ls_coordinator_t *c, uint32_t from, uint64_t epoch, 
     tally->num_reported++;
     tally->after = (name->after > tally->after) ? name->after : tally->after;
     check_ready(c, tally);
-    return LS_OK;
+    return (c->num_left == 0) ? LS_OK : fail_if_left(c, tally);
 }
 
 void ls_tally_rank_joined(ls_coordinator_t *c)
@@ -275,7 +307,7 @@ static ls_status_t sift_ready(ls_coordinator_t *c)
 ls_status_t ls_tally_answer_ready(ls_coordinator_t *c)
 {
     ls_message_t message = {.kind = LS_MESSAGE_RESPONSE};
-    const size_t first   = (c->num_joined == 0) ? first_repeated(c) : SIZE_MAX;
+    const size_t first   = (c->num_joined == 0 && c->num_left == 0) ? first_repeated(c) : SIZE_MAX;
     ls_status_t  status  = (first == SIZE_MAX) ? LS_OK : ls_agreed_adopt(c, first);
 
     if (status == LS_OK) {
