@@ -174,6 +174,10 @@ LS_API unsigned ls_num_nodes(ls_context_h ctx);
 LS_API const char *ls_host(ls_context_h ctx);
 LS_API const char *ls_version(void);
 
+/* The training step this rank is at, from 1 up, for messages and the flight recorder.  Not needed: without it the
+ * engine counts how often the same tensors came. */
+LS_API void ls_step(ls_context_h ctx, uint64_t step);
+
 /* ---- collectives, asynchronous ------------------------------------------------------------- */
 
 /*

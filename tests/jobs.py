@@ -77,7 +77,8 @@ def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
     wrote."""
     job_id = uuid.uuid4().hex
     command = mpi.command(n, program, args)
-    full_env = {**os.environ, **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
+    # Files of the flight recorder only where a test asks for them.
+    full_env = {**os.environ, "LOCKSTEP_FLIGHT_DIR": "off", **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
     # Files, not pipes: a rank that stays behind would keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(command, cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,

@@ -71,6 +71,21 @@ static const setting_t settings[] = {
     {.name = "STALL_ABORT_S", .value = "600", .type = SETTING_SECONDS, .is_job_wide = true,
      .offset = offsetof(ls_config_t, stall_abort_s),
      .help = "seconds after which such a tensor becomes an error on every rank"},
+    {.name = "HEARTBEAT_S", .value = "5", .type = SETTING_SECONDS, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, heartbeat_s),
+     .help = "seconds within which a rank that is dead or frozen is found and the job ended; a rank that only "
+             "computes for long is not: its heartbeat goes on"},
+    {.name = "GRACE_S", .value = "3", .type = SETTING_SECONDS, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, grace_s),
+     .help = "seconds for which a process may go on computing when a rank is lost; then it is ended; ten times as "
+             "long if it has got the error"},
+    {.name = "INTERFACE", .value = "", .type = SETTING_TEXT, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, interface),
+     .help = "address or network interface for heartbeats between hosts; empty: that of the default route"},
+    {.name = "FLIGHT_DIR", .value = "", .type = SETTING_TEXT, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, flight_dir),
+     .help = "directory for the last 1,000 events of each rank, written when the job is lost or SIGUSR1 comes; off: "
+             "none; empty: lockstep-flight-<job> in the working directory"},
     {.name = "SIMD", .value = "auto", .type = SETTING_TEXT, .is_job_wide = false,
      .offset = offsetof(ls_config_t, simd),
      .help = "instructions the kernels use: auto, avx512, avx2 or c; all give the same bits"},
@@ -86,7 +101,8 @@ static const setting_t settings[] = {
              "called too"},
     {.name = "FAULT", .value = "", .type = SETTING_TEXT, .is_job_wide = false,
      .offset = offsetof(ls_config_t, fault),
-     .help = "fault injected for tests: shm-create, shm-map or shm-grow, optionally :rank"},
+     .help = "fault injected for tests: site:rank:step:action, see docs/design/faults.md; or shm-create, shm-map or "
+             "shm-grow, optionally :rank"},
 };
 
 #define NUM_SETTINGS (sizeof(settings) / sizeof(settings[0]))

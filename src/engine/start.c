@@ -162,6 +162,11 @@ unsigned ls_num_nodes(ls_context_h ctx)
     return ctx->place.topology.num_nodes;
 }
 
+void ls_step(ls_context_h ctx, uint64_t step)
+{
+    atomic_store_explicit(&ctx->script_step, step, memory_order_relaxed);
+}
+
 const char *ls_host(ls_context_h ctx)
 {
     return ctx->place.host;

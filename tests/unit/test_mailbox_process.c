@@ -249,7 +249,7 @@ static void body_stopped(uint32_t rank, uint32_t num_ranks)
         CHECK(!ls_mailbox_find_lost(mailbox, &lost, text, sizeof(text)));
         usleep(1000);
     }
-    CHECK_EQ_INT(ls_mailbox_process_start(board->addresses[1].pid), LS_MAILBOX_PROCESS_ENDED);
+    CHECK_EQ_INT(ls_peer_process_start(board->addresses[1].pid), LS_PEER_PROCESS_ENDED);
     ls_mailbox_destroy(mailbox);
 }
 
