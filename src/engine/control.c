@@ -121,7 +121,7 @@ static void become_lost(ls_context_h ctx, ls_status_t status, const char *messag
     if (status != LS_ERR_RANK_LOST || ls_watch_note_lost(ctx->watch)) {
         ls_error("%s", message);
     }
-    LS_FLY(ctx, LS_FLIGHT_LOST, 0, status, message);
+    LS_FLY(ctx, LS_FLIGHT_LOST, 0, status, NULL);
     note_lost(ctx, status, message);
     ls_flight_file_write(ctx, message); /* while what waits is still there */
     fail_everything(ctx);

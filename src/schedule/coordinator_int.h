@@ -106,7 +106,7 @@ struct ls_coordinator {
     bool       *left;       /* per rank: it stops, and gives nothing more but its leftovers */
     ls_table_t *leftovers;  /* per rank: name -> any */
     uint32_t    num_left;
-    uint64_t    leave_ns;   /* when the last one said so */
+    uint64_t    leave_ns;   /* when the first one said so */
     bool        has_retired_for_leave;
 
     /* The buckets of the message being written. */
@@ -139,8 +139,8 @@ ls_status_t ls_tally_answer_ready(ls_coordinator_t *c);
 ls_status_t ls_tally_check_stalls(ls_coordinator_t *c, uint64_t *next_p);
 void        ls_tally_destroy_all(ls_coordinator_t *c);
 
-/* A rank has left: what needs it fails. */
-ls_status_t ls_tally_rank_left(ls_coordinator_t *c);
+/* Ranks have left: what others wait for and they will never give fails. */
+ls_status_t ls_tally_fail_left(ls_coordinator_t *c);
 
 /* ---- leave.c */
 ls_status_t ls_leave_create(ls_coordinator_t *c);
@@ -150,7 +150,7 @@ ls_status_t ls_leave_hear(ls_coordinator_t *c, uint32_t from, const ls_message_t
 bool        ls_leave_lacks(const ls_coordinator_t *c, uint32_t rank, const char *name);
 /* "rank 1 (process 4711 on node07) has stopped and gives no more tensors" */
 void        ls_leave_print(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room);
-/* Give up the buckets, unless all ranks are about to leave. */
+/* Fail what needs ranks that have left, unless all are about to leave. */
 ls_status_t ls_leave_tick(ls_coordinator_t *c, uint64_t *next_p);
 
 /* ---- agreed.c */

@@ -3,9 +3,9 @@
  * Ranks that stop while others still work.
  *
  * A rank that leaves has said all it had to say before (messages keep their order), and tells what it still
- * holds.  What it neither gave nor holds it will never give: names that need it fail when they are reported.
- * Adopted buckets run without a word, so they are given up, and what others have begun without it shows then.
- * Most often all ranks leave at about the same time, so that is done only a moment later.
+ * holds.  What it neither gave nor holds it will never give: names that need it fail.  Adopted buckets run without
+ * a word, so they are given up, and what others have begun without it shows then.  Most often all ranks leave at
+ * about the same time, so all that is done only a moment later.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,10 +53,9 @@ ls_status_t ls_leave_hear(ls_coordinator_t *c, uint32_t from, const ls_message_t
     }
     if (!c->left[from]) {
         c->left[from] = true;
-        c->num_left++;
-        c->leave_ns = c->now_ns;
+        c->leave_ns   = (c->num_left++ == 0) ? c->now_ns : c->leave_ns;
     }
-    return (status != LS_OK) ? status : ls_tally_rank_left(c);
+    return status;
 }
 
 bool ls_leave_lacks(const ls_coordinator_t *c, uint32_t rank, const char *name)
@@ -77,13 +76,18 @@ void ls_leave_print(const ls_coordinator_t *c, uint32_t rank, char *text, size_t
 
 ls_status_t ls_leave_tick(ls_coordinator_t *c, uint64_t *next_p)
 {
-    if (c->num_left == 0 || c->num_left == c->params->num_ranks || c->has_retired_for_leave) {
+    ls_status_t status = LS_OK;
+
+    if (c->num_left == 0 || c->num_left == c->params->num_ranks) {
         return LS_OK;
     }
     if (c->now_ns < c->leave_ns + MOMENT_NS) {
         *next_p = (c->leave_ns + MOMENT_NS < *next_p) ? c->leave_ns + MOMENT_NS : *next_p;
         return LS_OK;
     }
-    c->has_retired_for_leave = true;
-    return ls_retire_all(c);
+    if (!c->has_retired_for_leave) {
+        c->has_retired_for_leave = true;
+        status                   = ls_retire_all(c);
+    }
+    return (status != LS_OK) ? status : ls_tally_fail_left(c);
 }

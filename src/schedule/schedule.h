@@ -17,8 +17,8 @@
  * with a message that shows each side; a name that some ranks do not give fails after the stall time.
  * On a rank that does not hold the name then, the next item of that name fails with the same message, so
  * that the ranks stay level.  Where some ranks have begun a bucket another cannot fill, the job is broken.
- * When a rank stops.  It says so, and what it still holds.  A name that needs a rank which has stopped fails at
- * once on every rank that gives it; buckets are given up, and where some have begun one that it will never fill
+ * When a rank stops.  It says so, and what it still holds.  A name that needs a rank which has stopped fails a
+ * moment later on every rank that gives it; buckets are given up, and where some have begun one that it will never fill
  * the job is broken.
  * Join.  Buckets are given up, and names are run when all ranks that have not joined gave them.
  *

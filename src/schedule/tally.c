@@ -144,17 +144,28 @@ static void check_ready(ls_coordinator_t *c, ls_tally_t *tally)
     c->last_ready                                                    = tally;
 }
 
-/* Does it need a rank that has left and will never give it? */
+/* Does somebody who has not left wait for a rank that has, and will never give it? */
+static bool needs_left(const ls_coordinator_t *c, const ls_tally_t *tally, uint32_t *rank_p)
+{
+    bool is_awaited = false, is_lacking = false;
+
+    for (uint32_t rank = 0; rank < c->params->num_ranks && !tally->is_ready; rank++) {
+        if (tally->reported[rank]) {
+            is_awaited = is_awaited || !c->left[rank];
+        } else if (!is_lacking && !c->joined[rank] && ls_leave_lacks(c, rank, tally->name)) {
+            is_lacking = true;
+            *rank_p    = rank;
+        }
+    }
+    return is_awaited && is_lacking;
+}
+
 static ls_status_t fail_if_left(ls_coordinator_t *c, ls_tally_t *tally)
 {
     char     text[LS_MESSAGES_TEXT_ROOM], gave[RANKS_ROOM], who[RANKS_ROOM];
     uint32_t rank = 0;
 
-    while (rank < c->params->num_ranks &&
-           (tally->reported[rank] || c->joined[rank] || !ls_leave_lacks(c, rank, tally->name))) {
-        rank++;
-    }
-    if (tally->is_ready || rank == c->params->num_ranks) {
+    if (!needs_left(c, tally, &rank)) {
         return LS_OK;
     }
     ls_ranks_print(tally->reported, true, NULL, c->params->num_ranks, gave, sizeof(gave));
@@ -164,7 +175,7 @@ static ls_status_t fail_if_left(ls_coordinator_t *c, ls_tally_t *tally)
     return fail_name(c, tally, LS_ERR_RANK_LOST, text);
 }
 
-ls_status_t ls_tally_rank_left(ls_coordinator_t *c)
+ls_status_t ls_tally_fail_left(ls_coordinator_t *c)
 {
     ls_status_t status = LS_OK;
     ls_tally_t *newer;
@@ -211,7 +222,7 @@ ls_status_t ls_tally_report(ls_coordinator_t *c, uint32_t from, uint64_t epoch, 
     tally->num_reported++;
     tally->after = (name->after > tally->after) ? name->after : tally->after;
     check_ready(c, tally);
-    return (c->num_left == 0) ? LS_OK : fail_if_left(c, tally);
+    return LS_OK;
 }
 
 void ls_tally_rank_joined(ls_coordinator_t *c)

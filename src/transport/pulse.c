@@ -64,7 +64,9 @@ ls_status_t ls_pulse_create(const ls_pulse_params_t *params, ls_pulse_h *pulse_p
     pulse->num_ranks  = n;
     pulse->num_slots  = num_slots;
     pulse->slot       = params->members[params->rank].slot;
-    pulse->limit_ns   = params->limit_ns - params->limit_ns / 10; /* the rest is for the news to travel */
+    /* The rest is for the news to travel.  Ranks of the node know more, so they come first. */
+    pulse->limit_ns        = params->limit_ns / 10 * 8;
+    pulse->remote_limit_ns = params->limit_ns / 100 * 95;
     pulse->beat_ns    = least(params->limit_ns / 5, LONGEST_BEAT_NS);
     pulse->tick_ns    = least(params->limit_ns / 10, LONGEST_TICK_NS);
     pulse->job        = params->job;
@@ -131,7 +133,7 @@ bool ls_pulse_is_first_survivor(ls_pulse_h pulse, uint32_t lost)
 void ls_pulse_print_last(uint64_t step, const char *tensor, double seconds, char *text, size_t room)
 {
     if (tensor[0] == '\0') {
-        snprintf(text, room, "it has not taken part in anything yet");
+        snprintf(text, room, "what it did last is not known");
     } else {
         snprintf(text, room, "last step %" PRIu64 ", last tensor '%s' %.1f s ago", step, tensor, seconds);
     }

@@ -31,7 +31,7 @@ typedef struct ls_pulse_remote {
 struct ls_pulse {
     /* constant */
     uint32_t           rank, num_ranks, num_slots, slot;
-    uint64_t           limit_ns, beat_ns, tick_ns, job;
+    uint64_t           limit_ns, remote_limit_ns, beat_ns, tick_ns, job;
     ls_pulse_member_t *members;
     uint8_t            key[LS_SIPHASH_KEY_BYTES];
     ls_segment_t       segment;

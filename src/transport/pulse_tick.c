@@ -110,7 +110,7 @@ static void look_at_remote(ls_pulse_h pulse, ls_pulse_remote_t *remote, uint64_t
         return;
     }
     if (remote->heard_ns != 0) {
-        if (now_ns - remote->heard_ns > pulse->limit_ns) {
+        if (now_ns - remote->heard_ns > pulse->remote_limit_ns) {
             accuse_remote(pulse, remote, now_ns);
         }
         return;
