@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class Job:
     code: int
     stdout: str
     stderr: str
+    ended: float = 0  # when the launcher had ended, of time.monotonic()
+    left: tuple = ()  # processes that were still there a second later
 
     def __str__(self):
         return (f"{' '.join(self.command)}\nexit code: {self.code}\n"
@@ -69,6 +72,14 @@ def kill_job(job_id):
             pass
 
 
+def processes_left(job_id, patience=1):
+    """The processes of the job that do not end within `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while (pids := job_processes(job_id)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return tuple(pids)
+
+
 def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
     """Runs `program` (a path below the build folder, as "ranks/collectives") with n ranks and returns its Job.
 
@@ -87,8 +98,10 @@ def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
             if during is not None:
                 during(lambda: job_processes(job_id))
             code = process.wait(timeout=timeout)
+            ended = time.monotonic()
+            left = processes_left(job_id)
         except subprocess.TimeoutExpired:
-            code = None
+            code, ended, left = None, time.monotonic(), ()
         finally:
             kill_job(job_id)
             process.wait()
@@ -96,7 +109,7 @@ def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
-    job = Job(command, code, *texts)
+    job = Job(command, code, *texts, ended, left)
     if code is None:
         pytest.fail(f"not done after {timeout} s\n{job}", pytrace=False)
     return job

@@ -51,9 +51,10 @@ static void end_process(ls_watch_h watch, const char *message)
 static void end_if_given_up(ls_watch_h watch, uint32_t lost, const char *verdict)
 {
     if (lost == watch->ctx->place.rank && !atomic_load(&watch->is_exiting)) {
-        atomic_store(&watch->is_told, true);
-        ls_error("the other ranks have given up this one, which ends now: %s", verdict);
-        ls_flight_file_write_rings(watch->ctx, verdict);
+        if (!atomic_exchange(&watch->is_told, true)) {
+            ls_error("the other ranks have given up this one, which ends now: %s", verdict);
+            ls_flight_file_write_rings(watch->ctx, verdict);
+        }
         _exit(LS_WATCH_EXIT_CODE);
     }
 }
@@ -182,7 +183,7 @@ bool ls_watch_find_lost(ls_watch_h watch, uint32_t *rank_p, char *text)
 
 bool ls_watch_must_tell(ls_watch_h watch, uint32_t lost)
 {
-    return watch == NULL || ls_pulse_is_first_survivor(watch->pulse, lost);
+    return watch == NULL || ls_pulse_has_accused(watch->pulse) || ls_pulse_is_first_survivor(watch->pulse, lost);
 }
 
 bool ls_watch_note_lost(ls_watch_h watch)

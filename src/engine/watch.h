@@ -28,7 +28,7 @@ void        ls_watch_stop(ls_watch_h watch, bool is_orderly); /* NULL is allowed
 /* A rank is lost: `text`, of LS_PULSE_TEXT_ROOM, says which and why. */
 bool ls_watch_find_lost(ls_watch_h watch, uint32_t *rank_p, char *text);
 
-/* Must this rank tell others in messages of MPI?  One of each node is enough. */
+/* Must this rank tell others in control messages, too?  Who found it out does, which is fastest, and one of each node. */
 bool ls_watch_must_tell(ls_watch_h watch, uint32_t lost);
 
 /* The job is lost because a rank is: from now on the process has its time of grace.  True if the caller shall say so:

@@ -119,6 +119,11 @@ ls_flight_ring_t *ls_pulse_flight(ls_pulse_h pulse, uint32_t rank)
     return (member->leader == pulse->members[pulse->rank].leader) ? &pulse->board->slots[member->slot].flight : NULL;
 }
 
+bool ls_pulse_has_accused(ls_pulse_h pulse)
+{
+    return pulse->has_accused;
+}
+
 bool ls_pulse_is_first_survivor(ls_pulse_h pulse, uint32_t lost)
 {
     for (uint32_t slot = 0; slot < pulse->slot; slot++) {
@@ -219,6 +224,7 @@ void ls_pulse_adopt(ls_pulse_h pulse, uint32_t rank, const char *text, unsigned 
         pulse->has_verdict  = true;
         pulse->verdict_rank = rank;
         pulse->num_repeats  = num_repeats;
+        pulse->has_accused  = num_repeats > 0;
         snprintf(pulse->verdict, sizeof(pulse->verdict), "%s", text);
     }
     pthread_mutex_unlock(&pulse->lock);

@@ -79,6 +79,9 @@ void ls_pulse_describe(ls_pulse_h pulse, uint32_t rank, char *text, size_t room)
 /* The recorder of a rank of this board; NULL: not of this board.  Written by that rank's engine thread. */
 ls_flight_ring_t *ls_pulse_flight(ls_pulse_h pulse, uint32_t rank);
 
+/* Is the verdict this rank's own finding? */
+bool ls_pulse_has_accused(ls_pulse_h pulse);
+
 /* The lowest rank of this board other than `lost` that has not gone. */
 bool ls_pulse_is_first_survivor(ls_pulse_h pulse, uint32_t lost);
 

@@ -48,6 +48,7 @@ struct ls_pulse {
     uint32_t        verdict_rank;
     char            verdict[LS_PULSE_TEXT_ROOM];
     unsigned        num_repeats; /* to be sent by this rank */
+    _Atomic bool    has_accused; /* read without it */
 
     /* owner: the thread that ticks */
     uint64_t     ticked_ns, next_beat_ns;
