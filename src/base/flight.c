@@ -30,11 +30,12 @@ void ls_flight_add(ls_flight_ring_t *ring, ls_flight_kind_t kind, uint64_t now_n
 
         memcpy(packed, name + length - kept, kept);
     }
-    atomic_store_explicit(&words[0], now_ns, memory_order_relaxed);
-    atomic_store_explicit(&words[1], ((uint64_t)kind << 32) | id, memory_order_relaxed);
-    atomic_store_explicit(&words[2], (uint64_t)value, memory_order_relaxed);
+    /* Release and acquire on each word: who sees one of this round also sees that the round before is over. */
+    atomic_store_explicit(&words[0], now_ns, memory_order_release);
+    atomic_store_explicit(&words[1], ((uint64_t)kind << 32) | id, memory_order_release);
+    atomic_store_explicit(&words[2], (uint64_t)value, memory_order_release);
     for (unsigned i = 0; i < NAME_WORDS; i++) {
-        atomic_store_explicit(&words[3 + i], packed[i], memory_order_relaxed);
+        atomic_store_explicit(&words[3 + i], packed[i], memory_order_release);
     }
     atomic_store_explicit(&ring->num_written, number + 1, memory_order_release);
 }
@@ -56,9 +57,8 @@ bool ls_flight_read(const ls_flight_ring_t *ring, uint64_t number, ls_flight_eve
         return false;
     }
     for (unsigned i = 0; i < LS_FLIGHT_WORDS; i++) {
-        copy[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+        copy[i] = atomic_load_explicit(&words[i], memory_order_acquire);
     }
-    atomic_thread_fence(memory_order_acquire); /* before the second look */
     ls_flight_range(ring, &first, &end);
     event = (ls_flight_event_t){.time_ns = copy[0],
                                 .kind    = (ls_flight_kind_t)(copy[1] >> 32),

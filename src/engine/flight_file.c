@@ -183,7 +183,7 @@ static void write_summary(ls_context_h ctx, int directory, const char *reason)
 {
     const uint32_t num_ranks = ctx->place.topology.num_ranks;
     const uint64_t now_ns    = ls_clock_ns();
-    const int      fd        = open_file(directory, "summary", ctx->place.rank);
+    const int      fd        = open_file(directory, "summary", ls_pulse_leader(ls_watch_pulse(ctx->watch)));
     size_t         num_rows  = 0;
     void          *mem;
 
@@ -229,7 +229,7 @@ static void write_all(ls_context_h ctx, const char *reason, bool with_state)
     write_rank(ctx, directory, ctx->place.rank, reason, with_state);
     if (ctx->watch != NULL && (ctx->is_lost || !with_state)) {
         (void)ls_watch_find_lost(ctx->watch, &lost, verdict);
-        if (lost != ctx->place.rank && ls_pulse_is_first_survivor(ls_watch_pulse(ctx->watch), lost)) {
+        if (lost != ctx->place.rank && ls_pulse_claim_summary(ls_watch_pulse(ctx->watch))) {
             if (lost != NOBODY) {
                 write_rank(ctx, directory, lost, reason, false);
             }

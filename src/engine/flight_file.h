@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flight recorder on disk: one file per rank, and a summary of the node by its first survivor.
+ * The flight recorder on disk: one file per rank, and a summary of the node by the first survivor that comes to it.
  *
  *   lockstep-flight-<job>/rank-1.txt      the engine's state, then the last events, oldest first
  *   lockstep-flight-<job>/summary-0.txt   all ranks of rank 0's node: where each was, then their events in one row

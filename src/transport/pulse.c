@@ -119,6 +119,16 @@ ls_flight_ring_t *ls_pulse_flight(ls_pulse_h pulse, uint32_t rank)
     return (member->leader == pulse->members[pulse->rank].leader) ? &pulse->board->slots[member->slot].flight : NULL;
 }
 
+uint32_t ls_pulse_leader(ls_pulse_h pulse)
+{
+    return pulse->members[pulse->rank].leader;
+}
+
+bool ls_pulse_claim_summary(ls_pulse_h pulse)
+{
+    return atomic_fetch_add(&pulse->board->num_summaries, 1) == 0;
+}
+
 bool ls_pulse_has_accused(ls_pulse_h pulse)
 {
     return pulse->has_accused;

@@ -79,6 +79,12 @@ void ls_pulse_describe(ls_pulse_h pulse, uint32_t rank, char *text, size_t room)
 /* The recorder of a rank of this board; NULL: not of this board.  Written by that rank's engine thread. */
 ls_flight_ring_t *ls_pulse_flight(ls_pulse_h pulse, uint32_t rank);
 
+/* Smallest rank of this board. */
+uint32_t ls_pulse_leader(ls_pulse_h pulse);
+
+/* True once per board: who asks first sums up for all. */
+bool ls_pulse_claim_summary(ls_pulse_h pulse);
+
 /* Is the verdict this rank's own finding? */
 bool ls_pulse_has_accused(ls_pulse_h pulse);
 

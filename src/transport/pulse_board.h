@@ -37,6 +37,7 @@ typedef struct ls_pulse_board {
     uint64_t         magic;
     uint32_t         num_slots;
     _Atomic uint32_t verdict_state; /* none, being written, there */
+    _Atomic uint32_t num_summaries; /* ranks that wanted to write one */
     uint32_t         verdict_rank;
     char             verdict[LS_PULSE_TEXT_ROOM];
     ls_pulse_slot_t  slots[];
