@@ -197,11 +197,10 @@ static ls_status_t connect_peer(ls_mailbox_h mailbox, uint32_t index, const ls_m
         return ls_error_set(LS_ERR_INTERNAL, "the memory that rank %u announced is not its own",
                             peer->rank);
     }
-    peer->head            = peer->segments[0].base;
-    peer->out             = &peer->head->rings[mailbox->local_rank];
-    peer->in              = &mailbox->head->rings[index];
-    peer->process.pid     = address->pid;
-    peer->process.started = mailbox->is_local ? LS_PEER_PROCESS_UNKNOWN : ls_peer_process_start(address->pid);
+    peer->head = peer->segments[0].base;
+    peer->out  = &peer->head->rings[mailbox->local_rank];
+    peer->in   = &mailbox->head->rings[index];
+    peer->pid  = address->pid;
     atomic_fetch_add_explicit(&peer->head->users, 1, memory_order_relaxed);
     return LS_OK;
 }
@@ -354,7 +353,7 @@ void ls_mailbox_dump(ls_mailbox_h mailbox, int fd)
 
             dprintf(fd, "  rank %u (process %" PRId64 "): %" PRIu64 " sent, %" PRIu64 " of them not taken, "
                     "%zu waiting for room, %" PRIu64 " received\n",
-                    peer->rank, peer->process.pid, peer->sent, peer->sent - read, peer->waiting.count,
+                    peer->rank, peer->pid, peer->sent, peer->sent - read, peer->waiting.count,
                     peer->received);
         }
     }

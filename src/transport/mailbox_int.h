@@ -13,7 +13,6 @@
 #define LS_TRANSPORT_MAILBOX_INT_H
 
 #include "base/mem.h"
-#include "base/peer_process.h"
 #include "transport/fifo.h"
 #include "transport/letter.h"
 #include "transport/mailbox.h"
@@ -77,7 +76,7 @@ typedef struct ls_mailbox_peer {
     ls_fifo_t          waiting;  /* ls_send_t: the ring was full */
     ls_segment_t      *segments; /* by number; NONE: not mapped yet */
     uint32_t           segments_room;
-    ls_peer_process_t  process;
+    int64_t            pid;
 } ls_mailbox_peer_t;
 
 /* owner: engine thread, but for find_lost and mark_gone, which only read what connect has set. */
@@ -95,7 +94,6 @@ struct ls_mailbox {
     ls_letter_table_t  letters;
     ls_fifo_t          control;    /* ls_letter_t */
     bool               has_unseen; /* match() took in messages that progress() has not reported */
-    uint64_t           looked_ns;  /* when the peers' processes were last looked at */
     char               host[LS_MAILBOX_HOST_ROOM];
 };
 

@@ -78,8 +78,8 @@ bool ls_net_needs_polling(ls_net_h net);
  * look from time to time. */
 bool ls_net_has_remote(ls_net_h net);
 
-/* A rank of this node that is gone (its process ended, or it left without stopping), with a sentence
- * that says so; false if none.  Cheap enough to call every 100 ms. */
+/* A rank of this node that has left without stopping, with a sentence that says so; false if none.  Where there is
+ * a pulse, that knows more. */
 bool ls_net_find_lost(ls_net_h net, uint32_t *rank_p, char *text, size_t room);
 
 /* Say that this rank leaves without stopping: its peers find it lost at once.  Any thread, atexit. */

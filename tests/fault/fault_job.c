@@ -12,7 +12,7 @@
  *   train-slow     RANK computes for SECONDS in the middle of the loop, then goes on: all end well
  *   missing        RANK leaves one tensor out for ever (and ends in order)
  *   shape          RANK has another shape from the start
- *   init-kill      RANK is killed before it starts MPI
+ *   init-kill, init-freeze    RANK is killed or frozen before it starts MPI
  *   early-stop     RANK takes fewer steps than the others, and stops in order
  *   done-first     RANK takes its last step early and stops in order; the others compute and stop later
  *

@@ -112,6 +112,13 @@ def test_a_rank_that_dies_before_mpi_starts_ends_the_job(mpi, time_table, clean)
     check_end(job, "init-kill", time_table)
 
 
+def test_a_rank_that_freezes_before_mpi_starts_ends_the_job(mpi, time_table, clean):
+    """Nobody is watched yet, so the stall time has to do."""
+    job = run_fault(mpi, ["init-freeze", 1], {"LOCKSTEP_STALL_WARN_S": "1", "LOCKSTEP_STALL_ABORT_S": "2"})
+    check_end(job, "init-freeze, stall time 2 s", time_table)
+    assert "not all ranks have started within 2 s" in job.stderr, str(job)
+
+
 # ---- frozen ----------------------------------------------------------------------------------------------
 
 def run_frozen(mpi, how, who, layout, time_table, env=None):

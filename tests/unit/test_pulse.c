@@ -197,7 +197,7 @@ static void test_a_leader_that_was_never_heard_is_not_accused(void)
     world_close(&world);
 }
 
-static void test_a_process_that_has_ended_is_found(void)
+static void find_ended(bool is_zombie)
 {
     world_t     world;
     const pid_t child = fork();
@@ -214,11 +214,20 @@ static void test_a_process_that_has_ended_is_found(void)
                                                       .segment = {.kind = LS_SEGMENT_BORROWED, .fd = -1,
                                                                   .base = world.boards[0].base}},
                                  &world.pulses[0]), LS_OK);
-    live(&world, 0.3, MAX_RANKS);
-    CHECK_EQ_INT(waitpid(child, NULL, 0), child);
-    live(&world, 0.3, MAX_RANKS);
+    CHECK_EQ_INT(is_zombie ? child : waitpid(child, NULL, 0), child);
+    while (!ls_peer_process_has_ended(&(ls_peer_process_t){.pid = child, .started = LS_PEER_PROCESS_UNKNOWN})) {
+        usleep(1000);
+    }
+    live(&world, 0.5, MAX_RANKS);
     CHECK_EQ_INT(count_accusers(&world, 1, "is gone: its process has ended"), 3);
+    CHECK_EQ_INT(is_zombie ? waitpid(child, NULL, 0) : child, child);
     world_close(&world);
+}
+
+static void test_a_process_that_has_ended_is_found(void)
+{
+    find_ended(false);
+    find_ended(true);
 }
 
 /* ---- strangers ------------------------------------------------------------------------------------ */
