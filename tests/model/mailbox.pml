@@ -19,7 +19,7 @@
  *   -DNO_FULL_CHECK    the sender does not see that the ring is full
  */
 #define SENDERS  2
-#define MESSAGES 3
+#define MESSAGES 4 /* so that stages and entries come round */
 #define RING     2 /* entries; 256 in the code */
 #define STAGES   3 /* of each sender: more than the ring holds */
 
