@@ -93,6 +93,14 @@ ls_status_t ls_coordinator_break(ls_coordinator_t *c, ls_status_t status, const 
     return ls_coordinator_broadcast(c, &message);
 }
 
+void ls_coordinator_describe(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room)
+{
+    snprintf(text, room, "rank %" PRIu32, rank);
+    if (c->params->ops->describe != NULL) {
+        c->params->ops->describe(c->params->arg, rank, text, room);
+    }
+}
+
 static ls_status_t need(void **mem_p, size_t size, size_t *room_p, size_t count)
 {
     const size_t more   = (*room_p == 0) ? 64 : 2 * *room_p;

@@ -120,6 +120,9 @@ ls_status_t ls_coordinator_broadcast(ls_coordinator_t *c, const ls_message_t *me
 /* End the job on all ranks. */
 ls_status_t ls_coordinator_break(ls_coordinator_t *c, ls_status_t status, const char *text);
 
+/* "rank 3 (process 4711 on node07)", as far as the engine knows. */
+void ls_coordinator_describe(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room);
+
 /* Put a name into the last bucket of the message if it fits there, else into a new one. */
 ls_status_t ls_coordinator_pack(ls_coordinator_t *c, const ls_message_name_t *name, ls_message_t *message);
 

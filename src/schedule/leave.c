@@ -7,7 +7,6 @@
  * a word, so they are given up, and what others have begun without it shows then.  Most often all ranks leave at
  * about the same time, so all that is done only a moment later.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -67,10 +66,7 @@ void ls_leave_print(const ls_coordinator_t *c, uint32_t rank, char *text, size_t
 {
     char who[256];
 
-    snprintf(who, sizeof(who), "rank %" PRIu32, rank);
-    if (c->params->ops->describe != NULL) {
-        c->params->ops->describe(c->params->arg, rank, who, sizeof(who));
-    }
+    ls_coordinator_describe(c, rank, who, sizeof(who));
     snprintf(text, room, "%s has stopped and gives no more tensors", who);
 }
 

@@ -310,6 +310,22 @@ static void print_behind(const ls_coordinator_t *c, const ls_agreed_t *agreed, c
              agreed->num_names > 1 ? " and its bucket" : "", ranks);
 }
 
+static void warn_behind(const ls_coordinator_t *c, const ls_agreed_t *agreed)
+{
+    /* Who doubts has waited that long before. */
+    const uint64_t before_ns = (agreed->check == LS_AGREED_DOUBT) ? c->params->stall_warn_ns : 0;
+    char           text[LS_MESSAGES_TEXT_ROOM], late[RANKS_ROOM];
+    uint32_t       rank = 0;
+
+    while (rank + 1 < c->params->num_ranks && !agreed->is_open[rank]) {
+        rank++;
+    }
+    print_behind(c, agreed, text, sizeof(text));
+    ls_coordinator_describe(c, rank, late, sizeof(late));
+    ls_warn("%s for %.1f s; the first that is late: %s", text,
+            (double)(c->now_ns - agreed->stall.since_ns + before_ns) / (double)LS_NS_PER_S, late);
+}
+
 /* Is a rank behind that has left, and will never fill this slot? */
 static bool find_left(const ls_coordinator_t *c, const ls_agreed_t *agreed, uint32_t *rank_p, uint32_t *slot_p)
 {
@@ -351,8 +367,7 @@ static ls_status_t check_stall(ls_coordinator_t *c, ls_agreed_t *agreed, uint64_
         return ls_coordinator_break(c, LS_ERR_STALL, whole);
     }
     if (ls_stall_must_warn(c, &agreed->stall)) {
-        print_behind(c, agreed, text, sizeof(text));
-        ls_warn("%s", text);
+        warn_behind(c, agreed);
     }
     if (ls_stall_next(c, &agreed->stall) < *next_p) {
         *next_p = ls_stall_next(c, &agreed->stall);

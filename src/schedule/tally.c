@@ -370,10 +370,15 @@ static ls_status_t fail_stalled(ls_coordinator_t *c, ls_tally_t *tally)
 
 static void warn_stalled(const ls_coordinator_t *c, const ls_tally_t *tally)
 {
-    char sides[2 * RANKS_ROOM + 32];
+    char     sides[2 * RANKS_ROOM + 32], late[RANKS_ROOM];
+    uint32_t rank = 0;
 
+    while (rank + 1 < c->params->num_ranks && (tally->reported[rank] || c->joined[rank])) {
+        rank++;
+    }
     print_sides(c, tally, sides, sizeof(sides));
-    ls_warn("tensor '%s' waits %.1f s: %s", tally->name, seconds_waited(c, tally), sides);
+    ls_coordinator_describe(c, rank, late, sizeof(late));
+    ls_warn("tensor '%s' waits %.1f s: %s; the first that is late: %s", tally->name, seconds_waited(c, tally), sides, late);
 }
 
 ls_status_t ls_tally_check_stalls(ls_coordinator_t *c, uint64_t *next_p)
