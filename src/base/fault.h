@@ -31,7 +31,7 @@ typedef enum ls_fault_site {
 typedef enum ls_fault_action {
     LS_FAULT_GO_ON, /* nothing to do for the caller */
     LS_FAULT_DROP,  /* the caller leaves the message out */
-    LS_FAULT_CORRUPT, /* the caller changes a byte of it */
+    LS_FAULT_CORRUPT, /* the caller changes a bit of it */
     LS_FAULT_KILL,
     LS_FAULT_SEGV,
     LS_FAULT_EXIT,

@@ -202,14 +202,6 @@ static void pack_blocks(ls_run_t *run, const ls_pass_t *pass, const ls_step_t *s
     }
 }
 
-/* A fault on purpose; the sign of the last float, or one much like it. */
-static void spoil(const void *data, size_t bytes)
-{
-    if (bytes > 0) {
-        ((uint8_t *)(uintptr_t)data)[bytes - 1] ^= 0x80;
-    }
-}
-
 static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
 {
     const ls_fault_action_t fault = ls_fault_at(&run->shared->fault, LS_FAULT_SEND);
@@ -230,8 +222,8 @@ static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step
         ls_net_unstage(run->shared->net, stage);
         return LS_OK;
     }
-    if (fault == LS_FAULT_CORRUPT) {
-        spoil(stage->data, bytes);
+    if (fault == LS_FAULT_CORRUPT && bytes > 0) {
+        ((uint8_t *)stage->data)[bytes - 1] ^= 0x80; /* the sign of the last number */
     }
     return ls_net_send(run->shared->net, stage, bytes, pass_key(run, pass), contributors,
                        &run->plan->peers[step->first_peer], &run->plan->messages[step->first_peer],
@@ -406,20 +398,6 @@ static ls_status_t execute(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step
     return status;
 }
 
-/* A fault on purpose.  LS_IN_PROGRESS: the messages are gone, and will be waited for. */
-static ls_status_t fault_received(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step)
-{
-    const ls_fault_action_t fault = ls_fault_at(&run->shared->fault, LS_FAULT_RECEIVE);
-
-    if (fault == LS_FAULT_CORRUPT) {
-        spoil(pass->messages[0].data, pass->messages[0].bytes);
-    } else if (fault == LS_FAULT_DROP) {
-        release_messages(run, pass, step->num_peers);
-        return LS_IN_PROGRESS;
-    }
-    return LS_OK;
-}
-
 /* Go on until a message is missing.  LS_OK: the pass is through. */
 static ls_status_t pass_progress(ls_run_t *run, ls_pass_t *pass, bool *moved_p)
 {
@@ -431,7 +409,10 @@ static ls_status_t pass_progress(ls_run_t *run, ls_pass_t *pass, bool *moved_p)
         if (!is_skipped(step, count)) {
             if (needs_messages(step)) {
                 status = gather_messages(run, pass, step, ls_bucket_wire_bytes(&run->bucket, count), moved_p);
-                status = (status == LS_OK) ? fault_received(run, pass, step) : status;
+                if (status == LS_OK && ls_fault_at(&run->shared->fault, LS_FAULT_RECEIVE) == LS_FAULT_DROP) {
+                    release_messages(run, pass, step->num_peers);
+                    status = LS_IN_PROGRESS; /* they will be waited for */
+                }
             }
             if (status == LS_OK) {
                 status = execute(run, pass, step, count);
