@@ -32,9 +32,9 @@ def run_fault(mpi, args, env, timeout=40, during=None):
     return run_ranks(mpi, NUM_RANKS, "fault/fault_job", args, {**QUICK, **env}, timeout=timeout, during=during)
 
 
-def check_end(job, name, time_table):
+def check_end(job, name, time_table, has_code=True):
     """It ended, badly, soon, and alone."""
-    assert job.code != 0, str(job)
+    assert job.code != 0 or not has_code, str(job)
     assert not job.left, f"processes left: {job.left}\n{job}"
     fault = FAULT_LINE.findall(job.stdout)
     if fault:
@@ -75,7 +75,7 @@ def run_alone(mpi, how, args, env):
 
 def run_dead(mpi, how, who, layout, time_table):
     job = run_alone(mpi, how, [who], LAYOUTS[layout])
-    check_end(job, how, time_table)
+    check_end(job, how, time_table, has_code=mpi.name != "openmpi")  # a patient mpirun of Open MPI may end with 0
     pattern = f"({DEAD[how]}|does not respond); .*last step|what it did last" if layout == "nodes of 1" else DEAD[how]
     errors = check_blame(job, who, pattern)
     if how.startswith("train-exit"):
