@@ -227,7 +227,7 @@ static void write_all(ls_context_h ctx, const char *reason, bool with_state)
         return;
     }
     write_rank(ctx, directory, ctx->place.rank, reason, with_state);
-    if (ctx->watch != NULL && (ctx->is_lost || !with_state)) {
+    if (ctx->watch != NULL && (!with_state || ctx->is_lost)) {
         (void)ls_watch_find_lost(ctx->watch, &lost, verdict);
         if (lost != ctx->place.rank && ls_pulse_claim_summary(ls_watch_pulse(ctx->watch))) {
             if (lost != NOBODY) {

@@ -135,12 +135,13 @@ ls_status_t ls_watch_start(ls_context_h ctx, ls_pulse_h pulse, ls_watch_h *watch
         status = ls_error_set_errno("cannot start the watch");
         goto err_free;
     }
-    code = create_thread(watch);
+    *watch_p = watch; /* the thread may need it before this function returns */
+    code     = create_thread(watch);
     if (code != 0) {
+        *watch_p = NULL;
         status = ls_error_set(LS_ERR_SYSTEM, "cannot start the watch's thread: %s", strerror(code));
         goto err_close;
     }
-    *watch_p = watch;
     return LS_OK;
 
 err_close:

@@ -30,7 +30,6 @@ static bool from_sockaddr(const struct sockaddr *from, ls_pulse_address_t *to_p)
 
         to_p->family = 6;
         to_p->port   = ntohs(v6->sin6_port);
-        to_p->scope  = v6->sin6_scope_id;
         memcpy(to_p->bytes, &v6->sin6_addr, 16);
     }
     return to_p->family != 0;
@@ -50,9 +49,8 @@ static socklen_t to_sockaddr(const ls_pulse_address_t *from, struct sockaddr_sto
     {
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)to_p;
 
-        v6->sin6_family   = AF_INET6;
-        v6->sin6_port     = htons(from->port);
-        v6->sin6_scope_id = from->scope;
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port   = htons(from->port);
         memcpy(&v6->sin6_addr, from->bytes, 16);
         return sizeof(*v6);
     }
@@ -96,6 +94,13 @@ static bool find_source(const char *text, ls_pulse_address_t *address_p)
     return found;
 }
 
+/* Those of one link only mean nothing to other hosts. */
+static bool is_link_local(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
 /* The first address of interface `name` ("": of any that is up and not loopback), IPv4 before IPv6. */
 static bool find_interface(const char *name, ls_pulse_address_t *address_p)
 {
@@ -111,7 +116,7 @@ static bool find_interface(const char *name, ls_pulse_address_t *address_p)
                                                      : strcmp(one->ifa_name, name) == 0;
 
             found = is_wanted && (one->ifa_flags & IFF_UP) != 0 && one->ifa_addr != NULL &&
-                    one->ifa_addr->sa_family == (pass == 0 ? AF_INET : AF_INET6) &&
+                    one->ifa_addr->sa_family == (pass == 0 ? AF_INET : AF_INET6) && !is_link_local(one->ifa_addr) &&
                     from_sockaddr(one->ifa_addr, address_p);
         }
     }

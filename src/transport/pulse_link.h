@@ -13,7 +13,6 @@
 typedef struct ls_pulse_address {
     uint16_t family; /* 4 or 6 */
     uint16_t port;
-    uint32_t scope; /* IPv6, link-local */
     uint8_t  bytes[16];
 } ls_pulse_address_t;
 

@@ -27,7 +27,7 @@ def clean_shared_memory():
     before = set(SHARED_MEMORY.iterdir())
     yield
     new = set(SHARED_MEMORY.iterdir()) - before
-    of_mpi = {path for path in new if path.name.startswith(("vader_segment", "mpich_shm"))}
+    of_mpi = {path for path in new if path.name.startswith(("vader_segment", "mpich_shm", "ucx_shm"))}
     for path in of_mpi:
         if not is_mapped(path):
             path.unlink(missing_ok=True)

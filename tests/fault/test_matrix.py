@@ -211,7 +211,7 @@ def test_a_rank_that_freezes_for_a_moment_is_forgiven(mpi, clean):
 
 # ---- slow ------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("layout", FEW_LAYOUTS)
+@pytest.mark.parametrize("layout", ["nodes of 2"])
 def test_a_slow_rank_is_reported_and_survives(mpi, layout, clean):
     """Slower than a frozen rank may be, and it holds the processor all the time."""
     job = run_fault(mpi, ["train-slow", 1, 3], {**LAYOUTS[layout], "LOCKSTEP_STALL_WARN_S": "1"})
@@ -222,9 +222,8 @@ def test_a_slow_rank_is_reported_and_survives(mpi, layout, clean):
 
 # ---- ranks that stop in order ----------------------------------------------------------------------------
 
-@pytest.mark.parametrize("layout", FEW_LAYOUTS)
-@pytest.mark.parametrize("who", [0, 1])
-@pytest.mark.parametrize("how", ["train-return", "early-stop"])
+@pytest.mark.parametrize("how, who, layout", [("train-return", 0, "nodes of 2"), ("train-return", 1, "one node"),
+                                              ("early-stop", 0, "one node"), ("early-stop", 1, "nodes of 2")])
 def test_a_rank_that_stops_early_is_an_error_for_the_others(mpi, how, who, layout, time_table, clean):
     job = run_fault(mpi, [how, who], LAYOUTS[layout])
     check_end(job, how, time_table)
@@ -303,7 +302,7 @@ def test_a_changed_byte_arrives_changed(mpi, clean):
     assert re.search(r"element \d+ is", job.stderr), str(job)
 
 
-@pytest.mark.parametrize("fault", ["nowhere:1:2:kill", "send:1:kill", "send:1:2:dance", "send:1:2:sleep", "send:x:2:kill"])
+@pytest.mark.parametrize("fault", ["nowhere:1:2:kill", "send:1:2:sleep"])
 def test_a_fault_that_does_not_exist_is_refused(mpi, fault):
     job = run_fault(mpi, ["train", 1, 1], {"LOCKSTEP_FAULT": fault})
     assert job.code != 0, str(job)
