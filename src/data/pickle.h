@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pickles in which CIFAR-10 and CIFAR-100 are handed out, and nothing else: a dictionary with an array of bytes and lists
- * of small numbers.  Nothing is executed: an unknown name or instruction is an error.
+ * The pickles in which CIFAR-10 and CIFAR-100 are handed out, and nothing else: a dictionary with an array of
+ * bytes and lists of small numbers.  Nothing is executed: an unknown name or instruction is an error.
  */
 #ifndef LS_DATA_PICKLE_H
 #define LS_DATA_PICKLE_H
