@@ -94,6 +94,12 @@ IDX = [
 GZ = datafiles.gz(datafiles.idx(ROWS))
 STORED = datafiles.gz(datafiles.idx(ROWS), level=0)
 
+
+def code_lengths(bits):
+    """The header of a block of dynamic codes, in which all 19 lengths are the same."""
+    return (5 | 15 << 13 | sum(bits << 17 + 3 * i for i in range(19))).to_bytes(50, "little")
+
+
 GZIP = [
     Case("gz-cut", rf"byte {len(GZ) - 30}: the file ends in the middle of compressed data", lambda: GZ[:-30]),
     Case("gz-cut-trailer", rf"byte {len(GZ) - 3}: the file ends in the middle of the gzip checksum", lambda: GZ[:-3]),
@@ -108,8 +114,8 @@ GZIP = [
     Case("gz-block-kind-3", r"byte 10: a block has the kind 3, which does not exist", lambda: replaced(GZ, 10, b"\x07")),
     Case("gz-stored-length", r"byte 15: the length of a stored block and its complement", lambda: replaced(STORED, 13, b"\0\0")),
     Case("gz-many-codes", r"byte 12: there are too many codes for lengths or distances", lambda: GZ[:10] + b"\x05" + b"\xff" * 500),
-    Case("gz-bad-codes", r"byte \d+: a Huffman code has more codes than bits allow",
-         lambda: GZ[:10] + (5 | 15 << 13 | ((1 << 200) - 1) << 17).to_bytes(50, "little")),
+    Case("gz-incomplete-code", r"byte \d+: a Huffman code is incomplete", lambda: GZ[:10] + code_lengths(7)),
+    Case("gz-crowded-code", r"byte \d+: a Huffman code has more codes than bits allow", lambda: GZ[:10] + code_lengths(1)),
     Case("gz-reaches-back", r"byte \d+: a match reaches back before the beginning", lambda: GZ[:10] + b"\x03\x02" + bytes(20)),
     Case("gz-garbage-after", r"byte \d+: neither the end of the file nor more gzip data", lambda: GZ + b"garbage, not gzip"),
     Case("gz-too-short", r"byte \d+: the data ends too early: it must have 47056 bytes", lambda: datafiles.gz(datafiles.idx(ROWS)[:-9])),
