@@ -21,7 +21,7 @@ static int fail(void)
 /* Reads a field row by row; the sum of its bytes makes sure that they are all touched. */
 static ls_status_t read_field(ls_data_h data, unsigned field, uint64_t *sum_p)
 {
-    const ls_data_field_t *about = &ls_data_info(data)->fields[field];
+    const ls_data_field_t *about  = &ls_data_info(data)->fields[field];
     ls_data_column_t       column = {.field = field};
     ls_status_t            status = LS_OK;
     unsigned char         *memory = NULL;
@@ -38,7 +38,8 @@ static ls_status_t read_field(ls_data_h data, unsigned field, uint64_t *sum_p)
         uint64_t       bytes;
 
         status = ls_data_read(data, row, count, &column, 1);
-        bytes = about->type == LS_DATA_BYTES && status == LS_OK ? column.offsets[count] : count * about->row_bytes;
+        bytes  = about->type == LS_DATA_BYTES && status == LS_OK ? column.offsets[count]
+                                                                 : count * about->row_bytes;
         for (uint64_t i = 0; i < bytes && status == LS_OK; i++) {
             *sum_p += ((const unsigned char *)column.data)[i];
         }
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: read_all FORMAT|- RANKS RANK PATH\n");
         return 2;
     }
-    options.format = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
+    options.format    = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
     options.part.size = (unsigned)atoi(argv[2]);
     options.part.rank = (unsigned)atoi(argv[3]);
     if (ls_data_open(argv[4], &options, &data) != LS_OK) {
@@ -74,8 +75,8 @@ int main(int argc, char **argv)
             ls_data_close(data);
             return 1;
         }
-        printf("%s %s %" PRIu64 " rows\n", info->fields[field].name, ls_data_type_name(info->fields[field].type),
-               info->fields[field].num_rows);
+        printf("%s %s %" PRIu64 " rows\n", info->fields[field].name,
+               ls_data_type_name(info->fields[field].type), info->fields[field].num_rows);
     }
     printf("sum %" PRIu64 "\n", sum);
     ls_data_close(data);

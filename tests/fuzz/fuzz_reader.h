@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the harnesses share: the input becomes a file in memory, which is opened and read in every way.  Errors are fine;
- * sanitizers say what is not.  A harness is one file per parser: it only names the format.
+ * What the harnesses share: the input becomes a file in memory, which is opened and read in every way. Errors
+ * are fine; sanitizers say what is not.  A harness is one file per parser: it only names the format.
  */
 #ifndef LS_TESTS_FUZZ_READER_H
 #define LS_TESTS_FUZZ_READER_H
@@ -19,11 +19,11 @@
 /* Rows [first, first + count) of a field, every byte touched. */
 static inline void fuzz_rows(ls_data_h data, unsigned field, uint64_t first, uint64_t count)
 {
-    const ls_data_field_t *about = &ls_data_info(data)->fields[field];
-    ls_data_column_t       column = {.field = field};
-    volatile unsigned char sum = 0;
+    const ls_data_field_t *about    = &ls_data_info(data)->fields[field];
+    ls_data_column_t       column   = {.field = field};
+    volatile unsigned char sum      = 0;
     const int              is_bytes = about->type == LS_DATA_BYTES;
-    uint64_t               bytes = count * about->row_bytes;
+    uint64_t               bytes    = count * about->row_bytes;
 
     column.data = is_bytes ? NULL : malloc(bytes + 1);
     if (ls_data_read(data, first, count, &column, 1) == LS_OK) {
@@ -41,11 +41,12 @@ static inline void fuzz_rows(ls_data_h data, unsigned field, uint64_t first, uin
 
 static inline void fuzz_field(ls_data_h data, unsigned field)
 {
-    const ls_data_field_t *about = &ls_data_info(data)->fields[field];
+    const ls_data_field_t *about   = &ls_data_info(data)->fields[field];
     uint64_t               at_once = about->row_bytes > 0 ? FUZZ_MOST_BYTES / about->row_bytes : 16, row = 0;
 
     at_once = at_once > 1000 ? 1000 : at_once;
-    for (unsigned reads = 0; at_once > 0 && row < about->num_rows && reads < FUZZ_MOST_READS; reads++, row += at_once) {
+    for (unsigned reads = 0; at_once > 0 && row < about->num_rows && reads < FUZZ_MOST_READS;
+         reads++, row += at_once) {
         fuzz_rows(data, field, row, about->num_rows - row < at_once ? about->num_rows - row : at_once);
     }
     if (at_once > 0) { /* back to the middle */
