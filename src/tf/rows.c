@@ -172,12 +172,26 @@ static bool copy_strings(TF_OpKernelContext *ctx, int index, const ls_data_field
     return true;
 }
 
+/* Was the operator made for the fields of this data set? */
+static bool is_made_for(TF_OpKernelContext *ctx, const ls_data_info_t *info, TF_Status *status)
+{
+    bool is_same = ls_tf.NumOutputs(ctx) == (int)info->num_fields;
+
+    for (unsigned i = 0; i < info->num_fields && is_same; i++) {
+        is_same = ls_tf.ExpectedOutputDataType(ctx, (int)i) == type_of(info->fields[i].type);
+    }
+    if (!is_same) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: the operator has other types than the data set");
+    }
+    return is_same;
+}
+
 static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, ls_data_column_t *columns,
                       TF_Status *status)
 {
     const ls_data_info_t *info    = ls_data_info(data);
     const int64_t         count   = ls_tf.TensorElementCount(rows);
-    bool                  is_good = true;
+    bool                  is_good = is_made_for(ctx, info, status);
 
     for (unsigned i = 0; i < info->num_fields && is_good; i++) {
         columns[i].field = i;

@@ -112,6 +112,8 @@ typedef void (*ls_tf_delete_fn)(void *kernel);
     X(void, OpKernelContext_Failure, (TF_OpKernelContext *, TF_Status *))                                            \
     X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback *))                                          \
     X(int, NumInputs, (TF_OpKernelContext *))                                                                        \
+    X(int, NumOutputs, (TF_OpKernelContext *))                                                                       \
+    X(TF_DataType, ExpectedOutputDataType, (TF_OpKernelContext *, int))                                              \
     X(void, GetInput, (TF_OpKernelContext *, int, TF_Tensor **, TF_Status *))                                        \
     X(TF_Tensor *, AllocateOutput,                                                                                   \
       (TF_OpKernelContext *, int, TF_DataType, const int64_t *, int, size_t, TF_Status *))                           \
