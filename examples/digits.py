@@ -29,7 +29,7 @@ model = keras.Sequential([
     layers.Dense(128, activation="relu"),
     layers.Dense(10),
 ])
-model.compile(optimizer=keras.optimizers.Adam(1e-3), metrics=["accuracy"],
+model.compile(optimizer=keras.optimizers.SGD(0.05, momentum=0.9), metrics=["accuracy"],
               loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
 
