@@ -21,7 +21,10 @@ class OwnPart(parts.Part):
 
     @functools.cached_property
     def total(self):
-        return ops.allreduce(self.count, "lockstep.data/rows", op=ops.SUM)
+        if not hasattr(self.count, "numpy"):  # in the function that is being traced
+            return ops.allreduce(self.count, "lockstep.data/rows", op=ops.SUM)
+        with tf.init_scope():  # a number; whoever asks may be tracing
+            return ops.allreduce(self.count, "lockstep.data/rows", op=ops.SUM)
 
 
 def is_own(iterator):

@@ -19,7 +19,7 @@ model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, activation="
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 optimizer = keras.optimizers.SGD(0.1)
 
-if "loop" in sys.argv or "function" in sys.argv:
+if {"loop", "function", "inside"} & set(sys.argv):
     def train(batch_x, batch_y):
         with tf.GradientTape() as tape:
             value = loss(batch_y, model(batch_x))
@@ -27,9 +27,15 @@ if "loop" in sys.argv or "function" in sys.argv:
 
     if "function" in sys.argv:
         train = tf.function(train, reduce_retracing=True)
-    for _ in range(3):
+
+    def epoch():
         for batch_x, batch_y in data:
             train(batch_x, batch_y)
+
+    if "inside" in sys.argv:
+        epoch = tf.function(epoch)
+    for _ in range(3):
+        epoch()
 else:
     model.compile(optimizer, loss, metrics=["accuracy"], run_eagerly="eager" in sys.argv)
     history = model.fit(data.map(lambda a, b: (a * 2.0, b)), epochs=3, verbose=0)
