@@ -53,7 +53,8 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
                                                                "lockstep/lib/liblockstep_tf.so"]
-    assert "lockstep/include/lockstep.h" in names
+    assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h"} <= set(names)
+    assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
 
