@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three ways from decimal digits w and exponent q to the nearest double of w * 10^q:
+ *   exact    w and 10^|q| are doubles without rounding: one multiplication or division (Clinger)
+ *   product  w times the upper 128 bits of 5^q decides the rounding nearly always (Eisel and Lemire)
+ *   strtod   the rest: near ties, subnormals, overflow, more than 19 digits that matter
+ * "product" needs a table of powers of five, which is computed once, when the library is loaded.
+ */
+#include "data/decimal.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+#define MIN_POWER  (-342) /* less than half of the smallest double with 19 digits */
+#define MAX_POWER  308
+#define NUM_POWERS (MAX_POWER - MIN_POWER + 1)
+#define MAX_DIGITS 19 /* that fit into 64 bits */
+
+#define MANTISSA_BITS   52
+#define EXPONENT_BIAS   1023
+#define EXPONENT_LIMIT  0x7ff
+#define MAX_EXACT_POWER 22
+#define MAX_EXPONENT    100000 /* more is infinite or zero for any number of digits that fits in memory */
+
+__extension__ typedef unsigned __int128 uint128_t;
+
+typedef struct power {
+    uint64_t high, low;
+} power_t;
+
+/* 5^q, shifted so that the first bit is set; rounded up for negative q.  Written at load only. */
+static power_t  powers[NUM_POWERS];
+static locale_t c_locale;
+
+static const double exact_powers[MAX_EXACT_POWER + 1] = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+};
+
+/* ---- the table of powers ------------------------------------------------------------------------ */
+
+#define WORDS 32 /* 2^2047 / 5^342 still has more than 128 bits; 5^308 has 716 */
+
+/* The first 128 bits of a long number, least word first; *is_cut_p: some later bit is set. */
+static power_t leading_bits(const uint64_t *words, bool *is_cut_p)
+{
+    int top = WORDS - 1;
+
+    while (words[top] == 0) {
+        top--;
+    }
+    const int      shift = __builtin_clzll(words[top]);
+    const uint64_t next  = (top >= 1) ? words[top - 1] : 0;
+    const uint64_t third = (top >= 2) ? words[top - 2] : 0;
+    power_t        power = {words[top], next};
+
+    if (shift > 0) {
+        power.high = (words[top] << shift) | (next >> (64 - shift));
+        power.low  = (next << shift) | (third >> (64 - shift));
+    }
+    *is_cut_p = (third << shift) != 0;
+    for (int i = 0; i + 2 < top; i++) {
+        *is_cut_p |= words[i] != 0;
+    }
+    return power;
+}
+
+static void multiply_by_five(uint64_t *words)
+{
+    uint64_t carry = 0;
+
+    for (int i = 0; i < WORDS; i++) {
+        const uint128_t product = (uint128_t)words[i] * 5 + carry;
+
+        words[i] = (uint64_t)product;
+        carry    = (uint64_t)(product >> 64);
+    }
+}
+
+static void divide_by_five(uint64_t *words)
+{
+    uint64_t rest = 0;
+
+    for (int i = WORDS - 1; i >= 0; i--) {
+        const uint128_t dividend = ((uint128_t)rest << 64) | words[i];
+
+        words[i] = (uint64_t)(dividend / 5);
+        rest     = (uint64_t)(dividend % 5);
+    }
+}
+
+__attribute__((constructor)) static void compute_powers(void)
+{
+    uint64_t words[WORDS] = {1};
+    bool     is_cut;
+
+    for (int q = 0; q <= MAX_POWER; q++) {
+        powers[q - MIN_POWER] = leading_bits(words, &is_cut);
+        multiply_by_five(words);
+    }
+    memset(words, 0, sizeof(words));
+    words[WORDS - 1] = 1ULL << 63;
+    for (int q = -1; q >= MIN_POWER; q--) {
+        divide_by_five(words); /* no power of two is a multiple of five: the quotient is never exact */
+        power_t power = leading_bits(words, &is_cut);
+
+        power.low++;
+        power.high += (power.low == 0);
+        powers[q - MIN_POWER] = power;
+    }
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* ---- from digits to a double -------------------------------------------------------------------- */
+
+/* The bits of w * 10^q; false where 128 bits of 5^q do not decide, or the result is not a normal double. */
+static bool product_bits(uint64_t w, int q, uint64_t *bits_p)
+{
+    const power_t   power   = powers[q - MIN_POWER];
+    const int       zeros   = __builtin_clzll(w);
+    const uint64_t  shifted = w << zeros;
+    const uint128_t first   = (uint128_t)shifted * power.high;
+    uint64_t        high    = (uint64_t)(first >> 64);
+    uint64_t        low     = (uint64_t)first;
+
+    if ((high & 0x1ff) == 0x1ff) { /* the bits after the mantissa could still carry */
+        const uint64_t second = (uint64_t)(((uint128_t)shifted * power.low) >> 64);
+
+        low += second;
+        high += (low < second);
+        if (low == UINT64_MAX) {
+            return false;
+        }
+    }
+    const int upper    = (int)(high >> 63);
+    const int shift    = upper + 64 - MANTISSA_BITS - 3;
+    uint64_t  mantissa = high >> shift;
+    /* 217706 / 2^16 is log2(10), near enough for these q. */
+    int exponent = ((217706 * q) >> 16) + 63 + upper - zeros + EXPONENT_BIAS;
+
+    if (low <= 1 && (mantissa & 3) == 1 && (mantissa << shift) == high) {
+        return false; /* perhaps half way between two doubles */
+    }
+    mantissa = (mantissa + (mantissa & 1)) >> 1;
+    if (mantissa >> (MANTISSA_BITS + 1) != 0) {
+        mantissa >>= 1;
+        exponent++;
+    }
+    if (exponent <= 0 || exponent >= EXPONENT_LIMIT) {
+        return false;
+    }
+    *bits_p = (mantissa & ((1ULL << MANTISSA_BITS) - 1)) | ((uint64_t)exponent << MANTISSA_BITS);
+    return true;
+}
+
+static bool by_strtod(const char *text, const char *end, double *value_p)
+{
+    char         near[128];
+    const size_t length = (size_t)(end - text);
+    void        *copy   = near;
+
+    if (length >= sizeof(near) && ls_mem_alloc(length + 1, "long number", &copy) != LS_OK) {
+        return false;
+    }
+    memcpy(copy, text, length);
+    ((char *)copy)[length] = '\0';
+    *value_p               = strtod_l(copy, NULL, c_locale);
+    if (copy != near) {
+        ls_mem_free(copy);
+    }
+    return true;
+}
+
+/* ---- from text to digits ------------------------------------------------------------------------ */
+
+typedef struct parsed {
+    uint64_t digits;       /* the value of the first MAX_DIGITS digits that matter */
+    int      exponent;     /* of ten */
+    bool     is_negative;
+    bool     is_truncated; /* there were more digits */
+} parsed_t;
+
+static inline bool is_digit(char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
+static inline uint64_t load_eight(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof(word));
+    return word;
+}
+
+static inline bool is_eight_digits(uint64_t word)
+{
+    return (((word + 0x4646464646464646) | (word - 0x3030303030303030)) & 0x8080808080808080) == 0;
+}
+
+static inline uint32_t value_of_eight(uint64_t word)
+{
+    word -= 0x3030303030303030;
+    word = word * 10 + (word >> 8);
+    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 + ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >> 32;
+    return (uint32_t)word;
+}
+
+/* Digits from `text` on are added to *value_p, which may wrap; returns the first that is none. */
+static inline const char *take_digits(const char *text, const char *end, uint64_t *value_p)
+{
+    uint64_t value = *value_p;
+
+    while (end - text >= 8 && is_eight_digits(load_eight(text))) {
+        value = value * 100000000 + value_of_eight(load_eight(text));
+        text += 8;
+    }
+    while (text < end && is_digit(*text)) {
+        value = value * 10 + (uint64_t)(*text - '0');
+        text++;
+    }
+    *value_p = value;
+    return text;
+}
+
+/* After the 'e'; false if no digit follows. */
+static bool take_exponent(const char *text, const char *end, int *exponent_p)
+{
+    const bool is_negative = (text < end && *text == '-');
+    int        exponent    = 0;
+
+    text += (text < end && (*text == '-' || *text == '+'));
+    if (text == end) {
+        return false;
+    }
+    for (; text < end; text++) {
+        if (!is_digit(*text)) {
+            return false;
+        }
+        if (exponent < MAX_EXPONENT) {
+            exponent = exponent * 10 + (*text - '0');
+        }
+    }
+    *exponent_p += is_negative ? -exponent : exponent;
+    return true;
+}
+
+/* More than MAX_DIGITS digits: those from the first that is not 0 count.  [text, end) is digits and one point at most. */
+static void take_first_digits(const char *text, const char *end, parsed_t *parsed)
+{
+    int  num_digits = 0;
+    bool is_after   = false;
+
+    parsed->digits = 0;
+    for (; text < end; text++) {
+        if (*text == '.') {
+            is_after = true;
+            continue;
+        }
+        if (num_digits > 0 || *text != '0') {
+            if (num_digits == MAX_DIGITS) {
+                parsed->is_truncated = true;
+                parsed->exponent += !is_after;
+                continue;
+            }
+            parsed->digits = parsed->digits * 10 + (uint64_t)(*text - '0');
+            num_digits++;
+        }
+        parsed->exponent -= is_after;
+    }
+}
+
+static inline bool parse(const char *text, const char *end, parsed_t *parsed)
+{
+    parsed->is_negative  = (text < end && *text == '-');
+    parsed->is_truncated = false;
+    parsed->digits       = 0;
+    parsed->exponent     = 0;
+    text += (text < end && (*text == '-' || *text == '+'));
+
+    const char *first      = text;
+    const char *after      = take_digits(text, end, &parsed->digits);
+    ptrdiff_t   num_digits = after - first;
+    int         written    = 0;
+
+    if (after < end && *after == '.') {
+        const char *fraction = after + 1;
+
+        after            = take_digits(fraction, end, &parsed->digits);
+        parsed->exponent = (int)(fraction - after);
+        num_digits += after - fraction;
+    }
+    if (num_digits == 0) {
+        return false;
+    }
+    if (num_digits > MAX_DIGITS) {
+        parsed->exponent = 0;
+        take_first_digits(first, after, parsed);
+    }
+    if (after == end) {
+        return true;
+    }
+    if ((*after | 0x20) != 'e' || !take_exponent(after + 1, end, &written)) {
+        return false;
+    }
+    parsed->exponent += written;
+    return true;
+}
+
+static bool parse_word(const char *text, const char *end, double *value_p)
+{
+    static const struct {
+        const char *word;
+        size_t      length;
+    } words[] = {{"nan", 3}, {"inf", 3}, {"infinity", 8}};
+    const bool has_sign = (text < end && (*text == '-' || *text == '+'));
+    const char *first   = text + has_sign;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if ((size_t)(end - first) == words[i].length && strncasecmp(first, words[i].word, words[i].length) == 0) {
+            return by_strtod(text, end, value_p);
+        }
+    }
+    return false;
+}
+
+bool ls_decimal_double(const char *text, const char *end, double *value_p)
+{
+    parsed_t parsed;
+    uint64_t bits;
+
+    if (!parse(text, end, &parsed)) {
+        return parse_word(text, end, value_p);
+    }
+    if (!parsed.is_truncated && parsed.digits >> (MANTISSA_BITS + 1) == 0 && parsed.exponent >= -MAX_EXACT_POWER &&
+        parsed.exponent <= MAX_EXACT_POWER) {
+        const double digits = (double)parsed.digits;
+        const double value  = (parsed.exponent < 0) ? digits / exact_powers[-parsed.exponent]
+                                                    : digits * exact_powers[parsed.exponent];
+
+        *value_p = parsed.is_negative ? -value : value;
+        return true;
+    }
+    /* With digits left out, the value lies between w and w + 1: both must round to the same double. */
+    uint64_t above = 0;
+
+    if (parsed.digits == 0 || parsed.exponent < MIN_POWER || parsed.exponent > MAX_POWER ||
+        !product_bits(parsed.digits, parsed.exponent, &bits) ||
+        (parsed.is_truncated && !(product_bits(parsed.digits + 1, parsed.exponent, &above) && above == bits))) {
+        return by_strtod(text, end, value_p);
+    }
+    bits |= (uint64_t)parsed.is_negative << 63;
+    memcpy(value_p, &bits, sizeof(bits));
+    return true;
+}
+
+bool ls_decimal_int64(const char *text, const char *end, int64_t *value_p)
+{
+    const bool  is_negative = (text < end && *text == '-');
+    const char *first       = text + (text < end && (*text == '-' || *text == '+'));
+    uint64_t    value       = 0;
+    const char *after       = take_digits(first, end, &value);
+
+    if (after != end || after == first) {
+        return false;
+    }
+    while (end - first > MAX_DIGITS && *first == '0') {
+        first++;
+    }
+    if (end - first > MAX_DIGITS || value > (uint64_t)INT64_MAX + is_negative) {
+        return false;
+    }
+    *value_p = (int64_t)(is_negative ? 0 - value : value);
+    return true;
+}
