@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "data/column.h"
+#include "data/csv_plain.h"
 #include "data/decimal.h"
 
 _Static_assert(LS_DECIMAL_SLACK <= LS_CSV_SCAN_SLACK, "numbers are parsed in the buffer");
@@ -146,12 +147,32 @@ static inline bool get_double(const source_t *source, size_t row, double *value_
     return slow_double(source, span, value_p);
 }
 
+/* The rows from `row` on, for the fast way. */
+static ls_csv_plain_t plain_rows(const source_t *source, size_t row)
+{
+    const ls_csv_batch_t *batch = source->batch;
+
+    return (ls_csv_plain_t){
+        .data   = batch->data,
+        .ends   = batch->ends + row * batch->num_fields + source->field,
+        .stride = batch->num_fields,
+        .count  = batch->num_rows - row,
+        .has_cr = (source->field + 1 == batch->num_fields),
+    };
+}
+
 static ls_status_t to_float64(const source_t *source, void *to)
 {
-    double *values = to;
+    const ls_csv_plain_ops_t *plain  = source->missing->is_number ? NULL : ls_csv_plain_get();
+    double                   *values = to;
 
     for (size_t row = 0; row < source->batch->num_rows; row++) {
-        if (!get_double(source, row, &values[row])) {
+        if (plain != NULL) {
+            const ls_csv_plain_t rest = plain_rows(source, row);
+
+            row += plain->doubles(&rest, values + row);
+        }
+        if (row < source->batch->num_rows && !get_double(source, row, &values[row])) {
             return bad_field(source, row);
         }
     }
@@ -185,10 +206,16 @@ static bool get_int64(const source_t *source, size_t row, int64_t *value_p)
 
 static ls_status_t to_int64(const source_t *source, void *to)
 {
-    int64_t *values = to;
+    const ls_csv_plain_ops_t *plain  = source->missing->is_number ? NULL : ls_csv_plain_get();
+    int64_t                  *values = to;
 
     for (size_t row = 0; row < source->batch->num_rows; row++) {
-        if (!get_int64(source, row, &values[row])) {
+        if (plain != NULL) {
+            const ls_csv_plain_t rest = plain_rows(source, row);
+
+            row += plain->integers(&rest, values + row);
+        }
+        if (row < source->batch->num_rows && !get_int64(source, row, &values[row])) {
             return bad_field(source, row);
         }
     }

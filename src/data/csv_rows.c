@@ -6,16 +6,26 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/csv_plain.h"
 
 #define ENDS_IN_FRONT 16 /* room for ends[-1] that keeps the rest on a cache line */
 #define ENDS_BEHIND   8  /* the scanner writes eight at a time */
 #define SMALL_READ    4096
 
+static void drop_room(ls_csv_rows_t *rows)
+{
+    if (rows->data != NULL) {
+        ls_mem_free(rows->data - LS_CSV_PLAIN_SLACK);
+        ls_mem_free(rows->ends - ENDS_IN_FRONT);
+    }
+}
+
 static ls_status_t make_room(ls_csv_rows_t *rows, size_t room)
 {
     char       *data   = NULL;
     uint32_t   *ends   = NULL;
-    ls_status_t status = ls_mem_alloc(room + 1 + LS_CSV_SCAN_SLACK, "rows of a text table", (void **)&data);
+    ls_status_t status =
+        ls_mem_alloc(LS_CSV_PLAIN_SLACK + room + 1 + LS_CSV_SCAN_SLACK, "rows of a text table", (void **)&data);
 
     if (status != LS_OK) {
         return status;
@@ -25,11 +35,8 @@ static ls_status_t make_room(ls_csv_rows_t *rows, size_t room)
         ls_mem_free(data);
         return status;
     }
-    ls_mem_free(rows->data);
-    if (rows->ends != NULL) {
-        ls_mem_free(rows->ends - ENDS_IN_FRONT);
-    }
-    rows->data = data;
+    drop_room(rows);
+    rows->data = data + LS_CSV_PLAIN_SLACK;
     rows->ends = ends + ENDS_IN_FRONT;
     rows->room = room;
     return LS_OK;
@@ -58,10 +65,7 @@ void ls_csv_rows_destroy(ls_csv_rows_t *rows)
     if (rows == NULL) {
         return;
     }
-    ls_mem_free(rows->data);
-    if (rows->ends != NULL) {
-        ls_mem_free(rows->ends - ENDS_IN_FRONT);
-    }
+    drop_room(rows);
     ls_mem_free(rows);
 }
 

@@ -14,27 +14,13 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "data/decimal_int.h"
 
-#define MIN_POWER  (-342) /* less than half of the smallest double with 19 digits */
-#define MAX_POWER  308
-#define NUM_POWERS (MAX_POWER - MIN_POWER + 1)
-#define MAX_DIGITS 19 /* that fit into 64 bits */
-
-#define MANTISSA_BITS   52
-#define EXPONENT_BIAS   1023
-#define EXPONENT_LIMIT  0x7ff
 #define MAX_EXACT_POWER 22
 #define MAX_EXPONENT    100000 /* more is infinite or zero for any number of digits that fits in memory */
 
-__extension__ typedef unsigned __int128 uint128_t;
-
-typedef struct power {
-    uint64_t high, low;
-} power_t;
-
-/* 5^q, shifted so that the first bit is set; rounded up for negative q.  Written at load only. */
-static power_t  powers[NUM_POWERS];
-static locale_t c_locale;
+ls_decimal_power_t ls_decimal_powers[LS_DECIMAL_NUM_POWERS]; /* written at load only */
+static locale_t    c_locale;
 
 static const double exact_powers[MAX_EXACT_POWER + 1] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -45,8 +31,8 @@ static const double exact_powers[MAX_EXACT_POWER + 1] = {
 
 #define WORDS 32 /* 2^2047 / 5^342 still has more than 128 bits; 5^308 has 716 */
 
-/* The first 128 bits of a long number, least word first; *is_cut_p: some later bit is set. */
-static power_t leading_bits(const uint64_t *words, bool *is_cut_p)
+/* The first 128 bits of a long number, least word first. */
+static ls_decimal_power_t leading_bits(const uint64_t *words)
 {
     int top = WORDS - 1;
 
@@ -56,15 +42,11 @@ static power_t leading_bits(const uint64_t *words, bool *is_cut_p)
     const int      shift = __builtin_clzll(words[top]);
     const uint64_t next  = (top >= 1) ? words[top - 1] : 0;
     const uint64_t third = (top >= 2) ? words[top - 2] : 0;
-    power_t        power = {words[top], next};
+    ls_decimal_power_t        power = {words[top], next};
 
     if (shift > 0) {
         power.high = (words[top] << shift) | (next >> (64 - shift));
         power.low  = (next << shift) | (third >> (64 - shift));
-    }
-    *is_cut_p = (third << shift) != 0;
-    for (int i = 0; i + 2 < top; i++) {
-        *is_cut_p |= words[i] != 0;
     }
     return power;
 }
@@ -74,7 +56,7 @@ static void multiply_by_five(uint64_t *words)
     uint64_t carry = 0;
 
     for (int i = 0; i < WORDS; i++) {
-        const uint128_t product = (uint128_t)words[i] * 5 + carry;
+        const ls_uint128_t product = (ls_uint128_t)words[i] * 5 + carry;
 
         words[i] = (uint64_t)product;
         carry    = (uint64_t)(product >> 64);
@@ -86,7 +68,7 @@ static void divide_by_five(uint64_t *words)
     uint64_t rest = 0;
 
     for (int i = WORDS - 1; i >= 0; i--) {
-        const uint128_t dividend = ((uint128_t)rest << 64) | words[i];
+        const ls_uint128_t dividend = ((ls_uint128_t)rest << 64) | words[i];
 
         words[i] = (uint64_t)(dividend / 5);
         rest     = (uint64_t)(dividend % 5);
@@ -96,66 +78,25 @@ static void divide_by_five(uint64_t *words)
 __attribute__((constructor)) static void compute_powers(void)
 {
     uint64_t words[WORDS] = {1};
-    bool     is_cut;
 
-    for (int q = 0; q <= MAX_POWER; q++) {
-        powers[q - MIN_POWER] = leading_bits(words, &is_cut);
+    for (int q = 0; q <= LS_DECIMAL_MAX_POWER; q++) {
+        ls_decimal_powers[q - LS_DECIMAL_MIN_POWER] = leading_bits(words);
         multiply_by_five(words);
     }
     memset(words, 0, sizeof(words));
     words[WORDS - 1] = 1ULL << 63;
-    for (int q = -1; q >= MIN_POWER; q--) {
+    for (int q = -1; q >= LS_DECIMAL_MIN_POWER; q--) {
         divide_by_five(words); /* no power of two is a multiple of five: the quotient is never exact */
-        power_t power = leading_bits(words, &is_cut);
+        ls_decimal_power_t power = leading_bits(words);
 
         power.low++;
         power.high += (power.low == 0);
-        powers[q - MIN_POWER] = power;
+        ls_decimal_powers[q - LS_DECIMAL_MIN_POWER] = power;
     }
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
 /* ---- from digits to a double -------------------------------------------------------------------- */
-
-/* The bits of w * 10^q; false where 128 bits of 5^q do not decide, or the result is not a normal double. */
-static bool product_bits(uint64_t w, int q, uint64_t *bits_p)
-{
-    const power_t   power   = powers[q - MIN_POWER];
-    const int       zeros   = __builtin_clzll(w);
-    const uint64_t  shifted = w << zeros;
-    const uint128_t first   = (uint128_t)shifted * power.high;
-    uint64_t        high    = (uint64_t)(first >> 64);
-    uint64_t        low     = (uint64_t)first;
-
-    if ((high & 0x1ff) == 0x1ff) { /* the bits after the mantissa could still carry */
-        const uint64_t second = (uint64_t)(((uint128_t)shifted * power.low) >> 64);
-
-        low += second;
-        high += (low < second);
-        if (low == UINT64_MAX) {
-            return false;
-        }
-    }
-    const int upper    = (int)(high >> 63);
-    const int shift    = upper + 64 - MANTISSA_BITS - 3;
-    uint64_t  mantissa = high >> shift;
-    /* 217706 / 2^16 is log2(10), near enough for these q. */
-    int exponent = ((217706 * q) >> 16) + 63 + upper - zeros + EXPONENT_BIAS;
-
-    if (low <= 1 && (mantissa & 3) == 1 && (mantissa << shift) == high) {
-        return false; /* perhaps half way between two doubles */
-    }
-    mantissa = (mantissa + (mantissa & 1)) >> 1;
-    if (mantissa >> (MANTISSA_BITS + 1) != 0) {
-        mantissa >>= 1;
-        exponent++;
-    }
-    if (exponent <= 0 || exponent >= EXPONENT_LIMIT) {
-        return false;
-    }
-    *bits_p = (mantissa & ((1ULL << MANTISSA_BITS) - 1)) | ((uint64_t)exponent << MANTISSA_BITS);
-    return true;
-}
 
 static bool by_strtod(const char *text, const char *end, double *value_p)
 {
@@ -178,7 +119,7 @@ static bool by_strtod(const char *text, const char *end, double *value_p)
 /* ---- from text to digits ------------------------------------------------------------------------ */
 
 typedef struct parsed {
-    uint64_t digits;       /* the value of the first MAX_DIGITS digits that matter */
+    uint64_t digits;       /* the value of the first LS_DECIMAL_MAX_DIGITS digits that matter */
     int      exponent;     /* of ten */
     bool     is_negative;
     bool     is_truncated; /* there were more digits */
@@ -249,7 +190,7 @@ static bool take_exponent(const char *text, const char *end, int *exponent_p)
     return true;
 }
 
-/* More than MAX_DIGITS digits: those from the first that is not 0 count.  [text, end) is digits and one point at most. */
+/* More than LS_DECIMAL_MAX_DIGITS digits: those from the first that is not 0 count.  [text, end) is digits and one point at most. */
 static void take_first_digits(const char *text, const char *end, parsed_t *parsed)
 {
     int  num_digits = 0;
@@ -262,7 +203,7 @@ static void take_first_digits(const char *text, const char *end, parsed_t *parse
             continue;
         }
         if (num_digits > 0 || *text != '0') {
-            if (num_digits == MAX_DIGITS) {
+            if (num_digits == LS_DECIMAL_MAX_DIGITS) {
                 parsed->is_truncated = true;
                 parsed->exponent += !is_after;
                 continue;
@@ -297,7 +238,7 @@ static inline bool parse(const char *text, const char *end, parsed_t *parsed)
     if (num_digits == 0) {
         return false;
     }
-    if (num_digits > MAX_DIGITS) {
+    if (num_digits > LS_DECIMAL_MAX_DIGITS) {
         parsed->exponent = 0;
         take_first_digits(first, after, parsed);
     }
@@ -336,7 +277,7 @@ bool ls_decimal_double(const char *text, const char *end, double *value_p)
     if (!parse(text, end, &parsed)) {
         return parse_word(text, end, value_p);
     }
-    if (!parsed.is_truncated && parsed.digits >> (MANTISSA_BITS + 1) == 0 && parsed.exponent >= -MAX_EXACT_POWER &&
+    if (!parsed.is_truncated && parsed.digits >> (LS_DECIMAL_MANTISSA_BITS + 1) == 0 && parsed.exponent >= -MAX_EXACT_POWER &&
         parsed.exponent <= MAX_EXACT_POWER) {
         const double digits = (double)parsed.digits;
         const double value  = (parsed.exponent < 0) ? digits / exact_powers[-parsed.exponent]
@@ -348,9 +289,9 @@ bool ls_decimal_double(const char *text, const char *end, double *value_p)
     /* With digits left out, the value lies between w and w + 1: both must round to the same double. */
     uint64_t above = 0;
 
-    if (parsed.digits == 0 || parsed.exponent < MIN_POWER || parsed.exponent > MAX_POWER ||
-        !product_bits(parsed.digits, parsed.exponent, &bits) ||
-        (parsed.is_truncated && !(product_bits(parsed.digits + 1, parsed.exponent, &above) && above == bits))) {
+    if (parsed.digits == 0 || parsed.exponent < LS_DECIMAL_MIN_POWER || parsed.exponent > LS_DECIMAL_MAX_POWER ||
+        !ls_decimal_product(parsed.digits, parsed.exponent, &bits) ||
+        (parsed.is_truncated && !(ls_decimal_product(parsed.digits + 1, parsed.exponent, &above) && above == bits))) {
         return by_strtod(text, end, value_p);
     }
     bits |= (uint64_t)parsed.is_negative << 63;
@@ -368,10 +309,10 @@ bool ls_decimal_int64(const char *text, const char *end, int64_t *value_p)
     if (after != end || after == first) {
         return false;
     }
-    while (end - first > MAX_DIGITS && *first == '0') {
+    while (end - first > LS_DECIMAL_MAX_DIGITS && *first == '0') {
         first++;
     }
-    if (end - first > MAX_DIGITS || value > (uint64_t)INT64_MAX + is_negative) {
+    if (end - first > LS_DECIMAL_MAX_DIGITS || value > (uint64_t)INT64_MAX + is_negative) {
         return false;
     }
     *value_p = (int64_t)(is_negative ? 0 - value : value);
