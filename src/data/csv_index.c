@@ -9,7 +9,12 @@
 #include "base/mem.h"
 #include "data/part.h"
 
-#define MAX_PIECES 65536
+/* Pieces are short in a small data set, so that all ranks have some; then long enough to be read one by one; then as
+ * many as an index of a megabyte can hold. */
+#define MIN_PIECE_BYTES  64
+#define GOOD_PIECE_BYTES ((uint64_t)64 * 1024)
+#define GOOD_PIECES      64
+#define MAX_PIECES       65536
 
 /* What a rank tells about a piece. */
 typedef struct told {
@@ -89,8 +94,9 @@ static ls_status_t cut_into_pieces(ls_csv_index_t *index)
     for (unsigned i = 0; i < index->num_files; i++) {
         total += text_bytes(&index->files[i]);
     }
-    index->piece_bytes = LS_CSV_BUFFER_BYTES;
-    while (total / index->piece_bytes >= MAX_PIECES) {
+    index->piece_bytes = MIN_PIECE_BYTES;
+    while ((index->piece_bytes < GOOD_PIECE_BYTES && total / index->piece_bytes >= GOOD_PIECES) ||
+           total / index->piece_bytes >= MAX_PIECES) {
         index->piece_bytes *= 2;
     }
     for (unsigned i = 0; i < index->num_files; i++) {
