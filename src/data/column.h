@@ -8,4 +8,7 @@
 /* Adds a row of `length` bytes, which the caller puts at *room_p (valid until the next call). */
 ls_status_t ls_column_append(ls_data_column_t *column, size_t length, void **room_p);
 
+/* Room for so many more rows and bytes in all; only a matter of speed. */
+ls_status_t ls_column_reserve(ls_data_column_t *column, uint64_t rows, uint64_t bytes);
+
 #endif

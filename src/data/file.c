@@ -16,7 +16,8 @@
 #define REASON_ROOM 1024
 #define READ_MOST   (1UL << 30) /* read() gives at most 2 GiB at a time */
 
-ls_status_t ls_file_error(const char *path, const char *unit, uint64_t record, uint64_t offset, const char *reason, ...)
+ls_status_t ls_file_error(const char *path, const char *unit, uint64_t record, uint64_t offset,
+                          const char *reason, ...)
 {
     char    text[REASON_ROOM], where[64] = "", at[64] = "";
     va_list args;
@@ -30,12 +31,13 @@ ls_status_t ls_file_error(const char *path, const char *unit, uint64_t record, u
     if (offset != LS_FILE_NOWHERE) {
         snprintf(at, sizeof(at), "%sbyte %" PRIu64, where[0] != '\0' ? ", " : "", offset);
     }
-    return ls_error_set(LS_ERR_INVALID, "%s: %s%s%s%s", path, where, at, where[0] + at[0] != 0 ? ": " : "", text);
+    return ls_error_set(LS_ERR_INVALID, "%s: %s%s%s%s", path, where, at, where[0] + at[0] != 0 ? ": " : "",
+                        text);
 }
 
 ls_status_t ls_file_open(const char *path, ls_file_t *file_p)
 {
-    ls_file_t   file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; /* a FIFO must not make it wait */
+    ls_file_t file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; /* a FIFO must not make it wait */
     struct stat status;
     ls_status_t result;
 
@@ -51,9 +53,9 @@ ls_status_t ls_file_open(const char *path, ls_file_t *file_p)
                               S_ISDIR(status.st_mode) ? "a folder" : "a device, pipe or socket");
         goto err_close;
     }
-    file.bytes = (uint64_t)status.st_size;
+    file.bytes    = (uint64_t)status.st_size;
     file.modified = status.st_mtim;
-    result = ls_mem_strdup(path, "path of a data file", &file.path);
+    result        = ls_mem_strdup(path, "path of a data file", &file.path);
     if (result != LS_OK) {
         goto err_close;
     }
@@ -84,8 +86,8 @@ ls_status_t ls_file_read(const ls_file_t *file, uint64_t offset, size_t bytes, v
 
     while (done < bytes) {
         const size_t  rest = bytes - done;
-        const ssize_t got =
-            pread(file->fd, (char *)memory + done, rest < READ_MOST ? rest : READ_MOST, (off_t)(offset + done));
+        const ssize_t got  = pread(file->fd, (char *)memory + done, rest < READ_MOST ? rest : READ_MOST,
+                                   (off_t)(offset + done));
 
         if (got < 0 && errno == EINTR) {
             continue;
@@ -114,8 +116,8 @@ ls_status_t ls_file_unchanged(const ls_file_t *file)
     }
     if ((uint64_t)now.st_size != file->bytes) {
         return ls_file_error(file->path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                             "the file has changed while it was read: it had %" PRIu64 " bytes, now %" PRIu64, file->bytes,
-                             (uint64_t)now.st_size);
+                             "the file has changed while it was read: it had %" PRIu64 " bytes, now %" PRIu64,
+                             file->bytes, (uint64_t)now.st_size);
     }
     if (now.st_mtim.tv_sec != file->modified.tv_sec || now.st_mtim.tv_nsec != file->modified.tv_nsec) {
         return ls_file_error(file->path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,

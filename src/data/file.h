@@ -32,9 +32,10 @@ ls_status_t ls_file_unchanged(const ls_file_t *file);
 ls_status_t ls_file_map(ls_file_t *file, const unsigned char **bytes_p);
 
 /*
- * Sets the error "PATH: record 17, byte 4096: REASON" and returns LS_ERR_INVALID.  `unit` is "record", "row", ...
+ * Sets the error "PATH: record 17, byte 4096: REASON" and returns LS_ERR_INVALID.  `unit` is "record", "row",
+ * ...
  */
-ls_status_t ls_file_error(const char *path, const char *unit, uint64_t record, uint64_t offset, const char *reason, ...)
-    __attribute__((format(printf, 5, 6)));
+ls_status_t ls_file_error(const char *path, const char *unit, uint64_t record, uint64_t offset,
+                          const char *reason, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

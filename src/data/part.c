@@ -32,9 +32,10 @@ ls_status_t ls_part_allgather(const ls_data_part_t *part, const void *mine, size
     }
     const ls_status_t status = part->allgather(part->arg, mine, bytes, all);
 
-    return status == LS_OK ? LS_OK
-                           : ls_error_set(status, "the ranks that read together could not exchange %zu bytes: %s", bytes,
-                                          ls_status_str(status));
+    return status == LS_OK
+               ? LS_OK
+               : ls_error_set(status, "the ranks that read together could not exchange %zu bytes: %s", bytes,
+                              ls_status_str(status));
 }
 
 ls_status_t ls_part_agree(const ls_data_part_t *part, ls_status_t status)
@@ -55,7 +56,8 @@ ls_status_t ls_part_agree(const ls_data_part_t *part, ls_status_t status)
     for (unsigned rank = 0; rank < ranks && result == LS_OK; rank++) {
         if (all[rank].status != LS_OK) {
             all[rank].message[MESSAGE_ROOM - 1] = '\0';
-            result = ls_error_set((ls_status_t)all[rank].status, "%s (found by rank %u)", all[rank].message, rank);
+            result =
+                ls_error_set((ls_status_t)all[rank].status, "%s (found by rank %u)", all[rank].message, rank);
         }
     }
     ls_mem_free(all);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks that open the same data do together.  All functions are collective where part->allgather is given. */
+/* What ranks that open the same data do together.  All functions are collective where part->allgather is
+ * given. */
 #ifndef LS_DATA_PART_H
 #define LS_DATA_PART_H
 
@@ -12,7 +13,8 @@ unsigned ls_part_rank(const ls_data_part_t *part); /* among these */
 /* `mine` of every rank in rank order; with one rank a copy. */
 ls_status_t ls_part_allgather(const ls_data_part_t *part, const void *mine, size_t bytes, void *all);
 
-/* LS_OK where every rank gives LS_OK; otherwise status and message of the first rank that failed, on every rank. */
+/* LS_OK where every rank gives LS_OK; otherwise status and message of the first rank that failed, on every
+ * rank. */
 ls_status_t ls_part_agree(const ls_data_part_t *part, ls_status_t status);
 
 #endif
