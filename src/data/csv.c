@@ -13,6 +13,7 @@
 #include "data/csv_head.h"
 #include "data/csv_rows.h"
 #include "data/part.h"
+#include "data/progress.h"
 #include "data/reader.h"
 
 #define SAMPLES      16   /* places where types are looked for, in a data set that is not small */
@@ -273,17 +274,6 @@ static ls_status_t convert_batch(struct ls_reader *reader, const ls_csv_batch_t 
     return status;
 }
 
-static ls_status_t tell_progress(const struct ls_reader *reader, const ls_csv_rows_t *rows, uint64_t done, uint64_t count)
-{
-    const char *path = reader->index.files[rows->file].file.path;
-
-    if (reader->options->progress != NULL &&
-        reader->options->progress(reader->options->progress_arg, path, done, count) != 0) {
-        return ls_error_set(LS_ERR_STOPPED, "%s: reading was stopped", path);
-    }
-    return LS_OK;
-}
-
 static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t count, ls_data_column_t *columns,
                              unsigned num_columns)
 {
@@ -304,7 +294,7 @@ static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint
         }
         if (status == LS_OK && done - told >= PROGRESS_ROWS) {
             told   = done;
-            status = tell_progress(reader, rows, done, count);
+            status = ls_progress_report(reader->options, reader->index.files[rows->file].file.path, done, count);
         }
     }
     return status == LS_OK ? ls_file_unchanged(&reader->index.files[rows->file].file) : status;

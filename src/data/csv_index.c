@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/part.h"
+#include "data/progress.h"
 
 /* Pieces are short in a small data set, so that all ranks have some; then long enough to be read one by one; then as
  * many as an index of a megabyte can hold. */
@@ -15,6 +16,7 @@
 #define GOOD_PIECE_BYTES ((uint64_t)64 * 1024)
 #define GOOD_PIECES      64
 #define MAX_PIECES       65536
+#define PROGRESS_PIECES  64
 
 /* What a rank tells about a piece. */
 typedef struct told {
@@ -180,9 +182,8 @@ static ls_status_t count_mine(const counting_t *counting)
 
         counting->wrong[i] = (wrong_t){{LS_CSV_SCAN_NONE, LS_CSV_SCAN_NONE}};
         status             = count_piece(counting, csv, begin, end, &counting->told[i], &counting->wrong[i]);
-        if (status == LS_OK && counting->options->progress != NULL && i % 16 == 0 &&
-            counting->options->progress(counting->options->progress_arg, csv->file.path, i, counting->num) != 0) {
-            status = ls_error_set(LS_ERR_STOPPED, "%s: counting its rows was stopped", csv->file.path);
+        if (status == LS_OK && i % PROGRESS_PIECES == 0) {
+            status = ls_progress_report(counting->options, csv->file.path, i, counting->num);
         }
     }
     return status;
