@@ -119,7 +119,7 @@ static void take_name(cursor_t *cursor, char name[MAX_NAME_BYTES + 1])
     }
     if (cursor->status == LS_OK) {
         name[length] = '\0';
-        skip(cursor, (4 - length % 4) % 4);
+        (void)take(cursor, (unsigned)(4 - length % 4) % 4);
     }
 }
 
