@@ -8,13 +8,18 @@ from lockstep.native import (include_path, is_root, lib_path, local_rank, local_
 
 _OPS = ("allreduce", "allreduce_group", "broadcast", "allgather", "reduce_scatter", "alltoall", "barrier")
 
-__all__ = ["include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop", *_OPS]
+__all__ = ["include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop", "data", "DataSet",
+           *_OPS]
 
 
 def __getattr__(name):
     if name in _OPS:
         from lockstep import ops
         return getattr(ops, name)
+    if name in ("data", "DataSet"):
+        import importlib
+        data = importlib.import_module("lockstep.data")
+        return data if name == "data" else data.DataSet
     if name == "__version__":
         from importlib.metadata import version
         return version("lockstep")
@@ -22,4 +27,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *_OPS, "__version__"]
+    return [*globals(), "data", "DataSet", *_OPS, "__version__"]

@@ -20,9 +20,9 @@ static ls_status_t grow(void **memory_p, size_t *room_p, size_t needed)
 
 ls_status_t ls_column_reserve(ls_data_column_t *column, uint64_t rows, uint64_t bytes)
 {
-    const size_t used = column->num_rows > 0 ? column->offsets[column->num_rows] : 0;
-    ls_status_t  status =
-        grow((void **)&column->offsets, &column->offsets_room, (column->num_rows + rows + 1) * sizeof(uint64_t));
+    const size_t used   = column->num_rows > 0 ? column->offsets[column->num_rows] : 0;
+    ls_status_t  status = grow((void **)&column->offsets, &column->offsets_room,
+                               (column->num_rows + rows + 1) * sizeof(uint64_t));
 
     return status == LS_OK ? grow(&column->data, &column->data_room, used + bytes) : status;
 }
@@ -36,9 +36,9 @@ ls_status_t ls_column_append(ls_data_column_t *column, size_t length, void **roo
     }
     const size_t used = column->num_rows > 0 ? column->offsets[column->num_rows] : 0;
 
-    column->offsets[0] = 0;
+    column->offsets[0]                  = 0;
     column->offsets[++column->num_rows] = used + length;
-    *room_p = (char *)column->data + used;
+    *room_p                             = (char *)column->data + used;
     return LS_OK;
 }
 

@@ -195,7 +195,7 @@ static ls_status_t read_prefix(ls_stream_h stream, header_text_t *header, size_t
 
 static ls_status_t describe(const header_text_t *header, ls_stream_h stream, ls_array_t *array_p)
 {
-    ls_data_type_t type = LS_DATA_AUTO;
+    ls_data_type_t type   = LS_DATA_AUTO;
     ls_status_t    status = read_type(header, &type, &array_p->is_swapped);
 
     if (status != LS_OK) {

@@ -50,11 +50,11 @@ static bool is_wanted(const ls_data_options_t *options, const char *name)
 /* Entry i becomes field `count`. */
 static ls_status_t open_entry(struct ls_reader *reader, unsigned i, const ls_data_options_t *options)
 {
-    const unsigned  field = reader->count;
-    ls_zip_entry_t *entry = &reader->entries[i];
+    const unsigned  field  = reader->count;
+    ls_zip_entry_t *entry  = &reader->entries[i];
     const size_t    length = strlen(entry->name);
     ls_stream_h     stream = NULL;
-    ls_array_t     *array = &reader->arrays[field];
+    ls_array_t     *array  = &reader->arrays[field];
     ls_status_t     status = ls_stream_zip(&reader->file, &entry->stream, &stream);
 
     if (length > 4 && strcmp(entry->name + length - 4, ".npy") == 0) {
@@ -63,15 +63,16 @@ static ls_status_t open_entry(struct ls_reader *reader, unsigned i, const ls_dat
     if (status == LS_OK) {
         status = ls_npy_header_read(stream, reader->file.path, entry->name, entry->stream.offset, array);
     }
-    if (!is_wanted(options, entry->name)) { /* then it is listed if it could be read, and does no harm otherwise */
+    if (!is_wanted(options,
+                   entry->name)) { /* then it is listed if it could be read, and does no harm otherwise */
         ls_stream_destroy(stream);
         stream = NULL;
         if (status != LS_OK) {
             return LS_OK;
         }
     }
-    array->field.name = entry->name;
-    reader->fields[field] = array->field;
+    array->field.name      = entry->name;
+    reader->fields[field]  = array->field;
     reader->streams[field] = stream;
     reader->count++;
     if (status != LS_OK || stream == NULL) {
@@ -86,7 +87,7 @@ static ls_status_t open_entry(struct ls_reader *reader, unsigned i, const ls_dat
 
 static ls_status_t open_entries(struct ls_reader *reader, const ls_data_options_t *options)
 {
-    unsigned    count = 0;
+    unsigned    count  = 0;
     ls_status_t status = ls_zip_list(&reader->file, &reader->entries, &count);
 
     if (status == LS_OK) {

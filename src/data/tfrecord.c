@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TFRecord: length (8 bytes), its checksum (4), data, checksum of the data (4); little endian, checksums are masked CRC-32C.
- * One field, "record", of bytes.  Any record is found by the index.
+ * TFRecord: length (8 bytes), its checksum (4), data, checksum of the data (4); little endian, checksums are
+ * masked CRC-32C. One field, "record", of bytes.  Any record is found by the index.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static bool tfrecord_recognise(const ls_reader_head_t *head)
 {
     uint64_t length;
 
-    return head->num_bytes >= LS_TFRECORD_HEAD && ls_tfrecord_index_is_head(head->bytes, 0, UINT64_MAX, &length);
+    return head->num_bytes >= LS_TFRECORD_HEAD &&
+           ls_tfrecord_index_is_head(head->bytes, 0, UINT64_MAX, &length);
 }
 
 static void tfrecord_close(ls_reader_h reader)
@@ -85,7 +86,8 @@ static ls_status_t tfrecord_open(const ls_reader_params_t *params, ls_reader_h *
         return status;
     }
     reader->skip_checksums = params->options->skip_checksums != 0;
-    reader->field = (ls_data_field_t){.name = "record", .type = LS_DATA_BYTES, .num_rows = reader->index.count};
+    reader->field =
+        (ls_data_field_t){.name = "record", .type = LS_DATA_BYTES, .num_rows = reader->index.count};
     reader->info =
         (ls_data_info_t){.format = "tfrecord", .num_fields = 1, .fields = &reader->field, .chunk_rows = 1};
     *reader_p = reader;
@@ -114,8 +116,8 @@ static ls_status_t check_head(const run_t *run, uint64_t record, uint64_t offset
     return LS_OK;
 }
 
-static ls_status_t check_data(const run_t *run, uint64_t record, uint64_t offset, const unsigned char *data, uint64_t length,
-                              const unsigned char *tail)
+static ls_status_t check_data(const run_t *run, uint64_t record, uint64_t offset, const unsigned char *data,
+                              uint64_t length, const unsigned char *tail)
 {
     uint32_t expected;
 
@@ -127,10 +129,11 @@ static ls_status_t check_data(const run_t *run, uint64_t record, uint64_t offset
 }
 
 /* A record that is larger than the buffer goes straight to the caller. */
-static ls_status_t read_large(run_t *run, uint64_t record, uint64_t offset, uint64_t length, ls_data_column_t *column)
+static ls_status_t read_large(run_t *run, uint64_t record, uint64_t offset, uint64_t length,
+                              ls_data_column_t *column)
 {
     unsigned char head[LS_TFRECORD_HEAD], tail[LS_TFRECORD_TAIL];
-    void         *room = NULL;
+    void         *room   = NULL;
     ls_status_t   status = ls_file_read(run->file, offset, sizeof(head), head);
 
     if (status == LS_OK) {
@@ -154,16 +157,17 @@ static ls_status_t fill(run_t *run, uint64_t offset, uint64_t bytes)
         const uint64_t left = run->end_offset - offset;
 
         run->offset = offset;
-        run->bytes = left < run->room ? (size_t)left : run->room;
+        run->bytes  = left < run->room ? (size_t)left : run->room;
         return ls_file_read(run->file, offset, run->bytes, run->buffer);
     }
     return LS_OK;
 }
 
-static ls_status_t read_small(run_t *run, uint64_t record, uint64_t offset, uint64_t length, ls_data_column_t *column)
+static ls_status_t read_small(run_t *run, uint64_t record, uint64_t offset, uint64_t length,
+                              ls_data_column_t *column)
 {
     const unsigned char *at;
-    void                *room = NULL;
+    void                *room   = NULL;
     ls_status_t          status = fill(run, offset, LS_TFRECORD_HEAD + length + LS_TFRECORD_TAIL);
 
     at = run->buffer + (offset - run->offset);
@@ -186,26 +190,29 @@ static ls_status_t read_small(run_t *run, uint64_t record, uint64_t offset, uint
 /* Where the record ends: where the next begins, or the file ends. */
 static uint64_t end_of(const struct ls_reader *reader, unsigned file, uint64_t record)
 {
-    return record + 1 < reader->index.starts[file + 1] ? reader->index.offsets[record + 1] : reader->files[file].bytes;
+    return record + 1 < reader->index.starts[file + 1] ? reader->index.offsets[record + 1]
+                                                       : reader->files[file].bytes;
 }
 
-static ls_status_t read_run(struct ls_reader *reader, unsigned file, uint64_t first, uint64_t end, ls_data_column_t *column)
+static ls_status_t read_run(struct ls_reader *reader, unsigned file, uint64_t first, uint64_t end,
+                            ls_data_column_t *column)
 {
     const uint64_t *offsets = reader->index.offsets;
-    run_t           run = {.reader = reader,
-                           .file = &reader->files[file],
-                           .first_of_file = reader->index.starts[file],
-                           .end_offset = end_of(reader, file, end - 1)};
-    const uint64_t  bytes = run.end_offset - offsets[first];
+    run_t           run     = {.reader        = reader,
+                               .file          = &reader->files[file],
+                               .first_of_file = reader->index.starts[file],
+                               .end_offset    = end_of(reader, file, end - 1)};
+    const uint64_t  bytes   = run.end_offset - offsets[first];
     ls_status_t     status;
 
     run.room = bytes < BUFFER_BYTES ? (size_t)bytes : BUFFER_BYTES;
-    status = ls_column_reserve(column, end - first, bytes - (end - first) * (LS_TFRECORD_HEAD + LS_TFRECORD_TAIL));
+    status =
+        ls_column_reserve(column, end - first, bytes - (end - first) * (LS_TFRECORD_HEAD + LS_TFRECORD_TAIL));
     if (status == LS_OK) {
         status = ls_mem_alloc(run.room, "buffer for records", (void **)&run.buffer);
     }
     for (uint64_t record = first; record < end && status == LS_OK; record++) {
-        const uint64_t whole = end_of(reader, file, record) - offsets[record];
+        const uint64_t whole  = end_of(reader, file, record) - offsets[record];
         const uint64_t length = whole - LS_TFRECORD_HEAD - LS_TFRECORD_TAIL;
 
         status = whole > run.room ? read_large(&run, record, offsets[record], length, column)
@@ -232,30 +239,30 @@ static unsigned file_of(const struct ls_reader *reader, uint64_t record)
     return low;
 }
 
-static ls_status_t tfrecord_read(ls_reader_h reader, uint64_t first, uint64_t count, ls_data_column_t *columns,
-                                 unsigned num_columns)
+static ls_status_t tfrecord_read(ls_reader_h reader, uint64_t first, uint64_t count,
+                                 ls_data_column_t *columns, unsigned num_columns)
 {
-    const uint64_t end = first + count;
+    const uint64_t end    = first + count;
     ls_status_t    status = LS_OK;
 
     while (num_columns > 0 && first < end && status == LS_OK) {
-        const unsigned file = file_of(reader, first);
+        const unsigned file     = file_of(reader, first);
         const uint64_t file_end = reader->index.starts[file + 1], stop = end < file_end ? end : file_end;
 
         status = read_run(reader, file, first, stop, &columns[0]);
-        first = stop;
+        first  = stop;
     }
     return status;
 }
 
 const ls_reader_ops_t ls_reader_tfrecord = {
-    .name = "tfrecord",
-    .title = "TFRecord",
-    .takes_many = true,
+    .name        = "tfrecord",
+    .title       = "TFRecord",
+    .takes_many  = true,
     .is_parallel = true,
-    .recognise = tfrecord_recognise,
-    .open = tfrecord_open,
-    .info = tfrecord_info,
-    .read = tfrecord_read,
-    .close = tfrecord_close,
+    .recognise   = tfrecord_recognise,
+    .open        = tfrecord_open,
+    .info        = tfrecord_info,
+    .read        = tfrecord_read,
+    .close       = tfrecord_close,
 };

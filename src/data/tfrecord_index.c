@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words: a chain is a record, the one that begins where it ends, and so on.  The chain from byte 0 of a file is true.
+ * Words: a chain is a record, the one that begins where it ends, and so on.  The chain from byte 0 of a file
+ * is true.
  *
  * Sharing.  The files' bytes are cut into equal spans, one for each rank:
  *
  *     file 0 |r--r---r-|-----r--|        file 1 |r-r--|--r---r|      3 ranks: | is the end of a file or span
  *             rank 0    rank 1                   rank 1 rank 2
  *
- * A rank takes each part of its span that begins a file from byte 0, and otherwise from the first place that looks like a
- * record, and follows the chain to the end of the part.  Data may look like a record too (a TFRecord inside a TFRecord),
- * so the ranks then compare: where the chain of one does not end where that of the next begins, or a chain breaks, nothing
- * of it counts and every rank follows the true chain from the beginning.  What is shared is right by induction.
+ * A rank takes each part of its span that begins a file from byte 0, and otherwise from the first place that
+ * looks like a record, and follows the chain to the end of the part.  Data may look like a record too (a
+ * TFRecord inside a TFRecord), so the ranks then compare: where the chain of one does not end where that of
+ * the next begins, or a chain breaks, nothing of it counts and every rank follows the true chain from the
+ * beginning.  What is shared is right by induction.
  */
 #include "data/tfrecord_index.h"
 
@@ -44,7 +46,8 @@ typedef struct span_part {
     uint64_t count;
 } span_part_t;
 
-int ls_tfrecord_index_is_head(const unsigned char *head, uint64_t offset, uint64_t file_bytes, uint64_t *length_p)
+int ls_tfrecord_index_is_head(const unsigned char *head, uint64_t offset, uint64_t file_bytes,
+                              uint64_t *length_p)
 {
     const uint64_t left = file_bytes - offset;
     uint64_t       length;
@@ -61,16 +64,17 @@ int ls_tfrecord_index_is_head(const unsigned char *head, uint64_t offset, uint64
 }
 
 /* `bytes` at `offset` in the window; `hint` is how much to read at once. */
-static ls_status_t look(window_t *window, uint64_t offset, size_t bytes, size_t hint, const unsigned char **at_p)
+static ls_status_t look(window_t *window, uint64_t offset, size_t bytes, size_t hint,
+                        const unsigned char **at_p)
 {
     if (offset < window->offset || offset + bytes > window->offset + window->bytes) {
-        const uint64_t left = window->file->bytes - offset;
+        const uint64_t left   = window->file->bytes - offset;
         const size_t   wanted = hint > bytes ? hint : bytes;
         ls_status_t    status;
 
         window->offset = offset;
-        window->bytes = left < wanted ? (size_t)left : wanted;
-        status = ls_file_read(window->file, offset, window->bytes, window->memory);
+        window->bytes  = left < wanted ? (size_t)left : wanted;
+        status         = ls_file_read(window->file, offset, window->bytes, window->memory);
         if (status != LS_OK) {
             window->bytes = 0;
             return status;
@@ -82,17 +86,18 @@ static ls_status_t look(window_t *window, uint64_t offset, size_t bytes, size_t 
 
 static ls_status_t broken(const ls_file_t *file, uint64_t record, uint64_t offset, const unsigned char *head)
 {
-    const uint64_t left = file->bytes - offset;
+    const uint64_t left   = file->bytes - offset;
     uint64_t       length = 0;
 
     if (left < LS_TFRECORD_HEAD) {
-        return ls_file_error(file->path, "record", record, offset, "the file ends %" PRIu64 " bytes into the record's length",
-                             left);
+        return ls_file_error(file->path, "record", record, offset,
+                             "the file ends %" PRIu64 " bytes into the record's length", left);
     }
     memcpy(&length, head, 8);
     if (!ls_tfrecord_index_is_head(head, 0, UINT64_MAX, &length)) {
         return ls_file_error(file->path, "record", record, offset,
-                             "the record's length has a wrong checksum%s", offset == 0 ? "; this may not be TFRecord" : "");
+                             "the record's length has a wrong checksum%s",
+                             offset == 0 ? "; this may not be TFRecord" : "");
     }
     return ls_file_error(file->path, "record", record, offset,
                          "the record has %" PRIu64 " bytes, of which the file holds %" PRIu64, length,
@@ -104,8 +109,9 @@ static ls_status_t add(ls_tfrecord_index_t *index, uint64_t offset)
     ls_status_t status = LS_OK;
 
     if ((index->count & (index->count - 1)) == 0) { /* full at each power of two */
-        status = ls_mem_resize((void **)&index->offsets, index->count * sizeof(offset),
-                               (index->count == 0 ? 1 : 2 * index->count) * sizeof(offset), "index of records");
+        status =
+            ls_mem_resize((void **)&index->offsets, index->count * sizeof(offset),
+                          (index->count == 0 ? 1 : 2 * index->count) * sizeof(offset), "index of records");
     }
     if (status == LS_OK) {
         index->offsets[index->count++] = offset;
@@ -114,8 +120,8 @@ static ls_status_t add(ls_tfrecord_index_t *index, uint64_t offset)
 }
 
 /* From offset part->first to the end of the part. */
-static ls_status_t follow(const ls_file_t *file, span_part_t *part, window_t *window, const ls_data_options_t *options,
-                          ls_tfrecord_index_t *index)
+static ls_status_t follow(const ls_file_t *file, span_part_t *part, window_t *window,
+                          const ls_data_options_t *options, ls_tfrecord_index_t *index)
 {
     uint64_t    offset = part->first, length = 0, reported = offset;
     ls_status_t status = LS_OK;
@@ -126,7 +132,8 @@ static ls_status_t follow(const ls_file_t *file, span_part_t *part, window_t *wi
 
         status = look(window, offset, left < LS_TFRECORD_HEAD ? (size_t)left : LS_TFRECORD_HEAD,
                       length < LARGE_RECORD ? WINDOW_BYTES : 0, &head);
-        if (status == LS_OK && (left < LS_TFRECORD_HEAD || !ls_tfrecord_index_is_head(head, offset, file->bytes, &length))) {
+        if (status == LS_OK &&
+            (left < LS_TFRECORD_HEAD || !ls_tfrecord_index_is_head(head, offset, file->bytes, &length))) {
             status = broken(file, part->count, offset, head);
         }
         if (status == LS_OK) {
@@ -136,7 +143,7 @@ static ls_status_t follow(const ls_file_t *file, span_part_t *part, window_t *wi
         }
         if (status == LS_OK && offset - reported >= REPORT_BYTES) {
             reported = offset;
-            status = ls_progress_report(options, file->path, offset, file->bytes);
+            status   = ls_progress_report(options, file->path, offset, file->bytes);
         }
     }
     part->end = offset;
@@ -166,7 +173,8 @@ static ls_status_t find_first(const ls_file_t *file, span_part_t *part, window_t
     return LS_OK;
 }
 
-/* ---- one rank does it all ----------------------------------------------------------------------------------------- */
+/* ---- one rank does it all
+ * ----------------------------------------------------------------------------------------- */
 
 static ls_status_t index_alone(const ls_file_t *files, unsigned num_files, const ls_data_options_t *options,
                                window_t *window, ls_tfrecord_index_t *index)
@@ -177,19 +185,21 @@ static ls_status_t index_alone(const ls_file_t *files, unsigned num_files, const
     for (unsigned i = 0; i < num_files && status == LS_OK; i++) {
         span_part_t part = {.file = i, .to = files[i].bytes};
 
-        *window = (window_t){.file = &files[i], .memory = window->memory};
+        *window          = (window_t){.file = &files[i], .memory = window->memory};
         index->starts[i] = index->count;
-        status = follow(&files[i], &part, window, options, index);
+        status           = follow(&files[i], &part, window, options, index);
     }
     index->starts[num_files] = index->count;
     return status;
 }
 
-/* ---- ranks share it ----------------------------------------------------------------------------------------------- */
+/* ---- ranks share it
+ * ----------------------------------------------------------------------------------------------- */
 
-/* The part of file `file`, whose first byte is number `before` of all bytes, that lies in the span of `rank`. */
-static span_part_t part_of(const ls_file_t *files, unsigned file, uint64_t before, uint64_t total, unsigned ranks,
-                           unsigned rank)
+/* The part of file `file`, whose first byte is number `before` of all bytes, that lies in the span of `rank`.
+ */
+static span_part_t part_of(const ls_file_t *files, unsigned file, uint64_t before, uint64_t total,
+                           unsigned ranks, unsigned rank)
 {
     uint64_t first, count;
 
@@ -198,9 +208,9 @@ static span_part_t part_of(const ls_file_t *files, unsigned file, uint64_t befor
     const uint64_t from = first > before ? first - before : 0, end = first + count;
     const uint64_t to = end > before ? end - before : 0;
 
-    return (span_part_t){.file = file,
-                         .from = from < files[file].bytes ? from : files[file].bytes,
-                         .to = to < files[file].bytes ? to : files[file].bytes,
+    return (span_part_t){.file  = file,
+                         .from  = from < files[file].bytes ? from : files[file].bytes,
+                         .to    = to < files[file].bytes ? to : files[file].bytes,
                          .first = NO_RECORD};
 }
 
@@ -214,18 +224,21 @@ static uint64_t total_bytes(const ls_file_t *files, unsigned num_files)
     return total;
 }
 
-/* This rank's parts of all files; is_broken_p: the chain broke, which says nothing if it was not the true one. */
+/* This rank's parts of all files; is_broken_p: the chain broke, which says nothing if it was not the true
+ * one. */
 static ls_status_t index_span(const ls_file_t *files, unsigned num_files, const ls_data_options_t *options,
-                              window_t *window, ls_tfrecord_index_t *index, span_part_t *parts, bool *is_broken_p)
+                              window_t *window, ls_tfrecord_index_t *index, span_part_t *parts,
+                              bool *is_broken_p)
 {
-    const uint64_t total = total_bytes(files, num_files);
+    const uint64_t total  = total_bytes(files, num_files);
     uint64_t       before = 0;
     ls_status_t    status = LS_OK;
 
     for (unsigned i = 0; i < num_files && status == LS_OK; before += files[i++].bytes) {
-        parts[i] = part_of(files, i, before, total, ls_part_ranks(&options->part), ls_part_rank(&options->part));
+        parts[i] =
+            part_of(files, i, before, total, ls_part_ranks(&options->part), ls_part_rank(&options->part));
         *window = (window_t){.file = &files[i], .memory = window->memory};
-        status = find_first(&files[i], &parts[i], window);
+        status  = find_first(&files[i], &parts[i], window);
         if (status == LS_OK && parts[i].first < parts[i].to) {
             status = follow(&files[i], &parts[i], window, options, index);
         }
@@ -241,7 +254,7 @@ static bool is_one_chain(const ls_file_t *files, unsigned num_files, const span_
         uint64_t at = 0;
 
         for (unsigned rank = 0; rank < ranks; rank++) {
-            const span_part_t *part = &all[rank * num_files + file];
+            const span_part_t *part        = &all[rank * num_files + file];
             const bool         is_expected = at < part->to;
 
             if (is_expected != (part->count > 0) || (is_expected && part->first != at)) {
@@ -257,8 +270,8 @@ static bool is_one_chain(const ls_file_t *files, unsigned num_files, const span_
 }
 
 /* Every rank's offsets, sorted by file. */
-static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, const uint64_t *offsets, uint64_t most,
-                  ls_tfrecord_index_t *index)
+static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, const uint64_t *offsets,
+                  uint64_t most, ls_tfrecord_index_t *index)
 {
     uint64_t at = 0;
 
@@ -279,8 +292,8 @@ static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, co
     index->starts[num_files] = index->count = at;
 }
 
-static ls_status_t gather_offsets(unsigned num_files, const span_part_t *all, const ls_data_options_t *options,
-                                  ls_tfrecord_index_t *index)
+static ls_status_t gather_offsets(unsigned num_files, const span_part_t *all,
+                                  const ls_data_options_t *options, ls_tfrecord_index_t *index)
 {
     const unsigned ranks = ls_part_ranks(&options->part);
     uint64_t       most = 0, total = 0, *mine = NULL, *gathered = NULL;
@@ -316,15 +329,16 @@ static ls_status_t gather_offsets(unsigned num_files, const span_part_t *all, co
     return status;
 }
 
-static ls_status_t index_together(const ls_file_t *files, unsigned num_files, const ls_data_options_t *options,
-                                  window_t *window, ls_tfrecord_index_t *index)
+static ls_status_t index_together(const ls_file_t *files, unsigned num_files,
+                                  const ls_data_options_t *options, window_t *window,
+                                  ls_tfrecord_index_t *index)
 {
-    const unsigned ranks = ls_part_ranks(&options->part);
-    const size_t   bytes = num_files * sizeof(span_part_t);
-    span_part_t   *all = NULL;
+    const unsigned ranks     = ls_part_ranks(&options->part);
+    const size_t   bytes     = num_files * sizeof(span_part_t);
+    span_part_t   *all       = NULL;
     bool           is_broken = false;
-    ls_status_t    status = ls_mem_alloc((ranks + 1) * bytes, "spans of all ranks", (void **)&all);
-    span_part_t   *mine = all + (size_t)ranks * num_files;
+    ls_status_t    status    = ls_mem_alloc((ranks + 1) * bytes, "spans of all ranks", (void **)&all);
+    span_part_t   *mine      = all + (size_t)ranks * num_files;
 
     if (status == LS_OK) {
         status = index_span(files, num_files, options, window, index, mine, &is_broken);
@@ -337,21 +351,25 @@ static ls_status_t index_together(const ls_file_t *files, unsigned num_files, co
         status = ls_part_allgather(&options->part, mine, bytes, all);
     }
     if (status == LS_OK) {
-        status = is_one_chain(files, num_files, all, ranks) ? gather_offsets(num_files, all, options, index)
-                                                            : index_alone(files, num_files, options, window, index);
+        status = is_one_chain(files, num_files, all, ranks)
+                     ? gather_offsets(num_files, all, options, index)
+                     : index_alone(files, num_files, options, window, index);
     }
     ls_mem_free(all);
     return status;
 }
 
-/* ---- both --------------------------------------------------------------------------------------------------------- */
+/* ---- both
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-ls_status_t ls_tfrecord_index_create(const ls_file_t *files, unsigned num_files, const ls_data_options_t *options,
-                                     ls_tfrecord_index_t *index_p)
+ls_status_t ls_tfrecord_index_create(const ls_file_t *files, unsigned num_files,
+                                     const ls_data_options_t *options, ls_tfrecord_index_t *index_p)
 {
-    ls_tfrecord_index_t index = {0};
+    ls_tfrecord_index_t index  = {0};
     window_t            window = {0};
-    ls_status_t         status = ls_mem_alloc((num_files + 1) * sizeof(*index.starts), "files", (void **)&index.starts);
+    ls_status_t         status =
+        ls_mem_alloc((num_files + 1) * sizeof(*index.starts), "files", (void **)&index.starts);
 
     if (status == LS_OK) {
         status = ls_mem_alloc(WINDOW_BYTES, "window of a file", (void **)&window.memory);

@@ -16,14 +16,15 @@ typedef struct ls_tfrecord_index {
 } ls_tfrecord_index_t;
 
 /*
- * Looks at every record's length.  Ranks with part.allgather share the files' bytes among them: a rank that begins in
- * the middle finds the next record by the checksum of its length.
+ * Looks at every record's length.  Ranks with part.allgather share the files' bytes among them: a rank that
+ * begins in the middle finds the next record by the checksum of its length.
  */
-ls_status_t ls_tfrecord_index_create(const ls_file_t *files, unsigned num_files, const ls_data_options_t *options,
-                                     ls_tfrecord_index_t *index_p);
+ls_status_t ls_tfrecord_index_create(const ls_file_t *files, unsigned num_files,
+                                     const ls_data_options_t *options, ls_tfrecord_index_t *index_p);
 void        ls_tfrecord_index_clear(ls_tfrecord_index_t *index);
 
 /* Is this the head of a record that begins at `offset`?  Its data has *length_p bytes. */
-int ls_tfrecord_index_is_head(const unsigned char *head, uint64_t offset, uint64_t file_bytes, uint64_t *length_p);
+int ls_tfrecord_index_is_head(const unsigned char *head, uint64_t offset, uint64_t file_bytes,
+                              uint64_t *length_p);
 
 #endif
