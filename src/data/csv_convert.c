@@ -245,6 +245,20 @@ DEFINE_TO_INTEGER(to_uint8, uint8_t, 0, UINT8_MAX)
 DEFINE_TO_INTEGER(to_uint16, uint16_t, 0, UINT16_MAX)
 DEFINE_TO_INTEGER(to_uint32, uint32_t, 0, UINT32_MAX)
 
+static ls_status_t to_uint64(const source_t *source, void *to)
+{
+    uint64_t *values = to;
+
+    for (size_t row = 0; row < source->batch->num_rows; row++) {
+        const span_t span = bare(source->batch, field_at(source->batch, row, source->field));
+
+        if (is_missing(source->missing, span) || !ls_decimal_uint64(span.begin, span.end, &values[row])) {
+            return bad_field(source, row);
+        }
+    }
+    return LS_OK;
+}
+
 static bool is_word(span_t span, const char *word)
 {
     const size_t length = strlen(word);
@@ -340,7 +354,7 @@ typedef ls_status_t (*convert_fn)(const source_t *source, void *to);
 static const convert_fn converters[LS_DATA_TYPE_COUNT] = {
     [LS_DATA_BOOL] = to_bool,     [LS_DATA_INT8] = to_int8,       [LS_DATA_INT16] = to_int16,
     [LS_DATA_INT32] = to_int32,   [LS_DATA_INT64] = to_int64,     [LS_DATA_UINT8] = to_uint8,
-    [LS_DATA_UINT16] = to_uint16, [LS_DATA_UINT32] = to_uint32,   [LS_DATA_FLOAT32] = to_float32,
+    [LS_DATA_UINT16] = to_uint16, [LS_DATA_UINT32] = to_uint32,   [LS_DATA_UINT64] = to_uint64, [LS_DATA_FLOAT32] = to_float32,
     [LS_DATA_FLOAT64] = to_float64,
 };
 

@@ -299,20 +299,36 @@ bool ls_decimal_double(const char *text, const char *end, double *value_p)
     return true;
 }
 
-bool ls_decimal_int64(const char *text, const char *end, int64_t *value_p)
+/* Whole numbers up to 20 digits, without zeros in front, if they fit. */
+static bool take_whole(const char *first, const char *end, uint64_t *value_p)
 {
-    const bool  is_negative = (text < end && *text == '-');
-    const char *first       = text + (text < end && (*text == '-' || *text == '+'));
-    uint64_t    value       = 0;
-    const char *after       = take_digits(first, end, &value);
+    const char *after;
 
+    *value_p = 0;
+    after    = take_digits(first, end, value_p);
     if (after != end || after == first) {
         return false;
     }
-    while (end - first > LS_DECIMAL_MAX_DIGITS && *first == '0') {
+    while (end - first > 1 && *first == '0') {
         first++;
     }
-    if (end - first > LS_DECIMAL_MAX_DIGITS || value > (uint64_t)INT64_MAX + is_negative) {
+    /* with 20 digits a value that did not fit has wrapped: the first digit is 1 and the value has 20 digits */
+    return end - first <= LS_DECIMAL_MAX_DIGITS ||
+           (end - first == LS_DECIMAL_MAX_DIGITS + 1 && *first == '1' && *value_p >= 10000000000000000000U);
+}
+
+bool ls_decimal_uint64(const char *text, const char *end, uint64_t *value_p)
+{
+    return take_whole(text + (text < end && *text == '+'), end, value_p);
+}
+
+bool ls_decimal_int64(const char *text, const char *end, int64_t *value_p)
+{
+    const bool is_negative = (text < end && *text == '-');
+    uint64_t   value;
+
+    if (!take_whole(text + (text < end && (*text == '-' || *text == '+')), end, &value) ||
+        value > (uint64_t)INT64_MAX + is_negative) {
         return false;
     }
     *value_p = (int64_t)(is_negative ? 0 - value : value);

@@ -13,8 +13,9 @@
 
 #define LS_DECIMAL_SLACK 8
 
-/* False: it is no number, or (int64) out of range or not whole. */
+/* False: it is no number, or (whole numbers) out of range or not whole. */
 bool ls_decimal_double(const char *text, const char *end, double *value_p);
 bool ls_decimal_int64(const char *text, const char *end, int64_t *value_p);
+bool ls_decimal_uint64(const char *text, const char *end, uint64_t *value_p);
 
 #endif

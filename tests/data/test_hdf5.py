@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from reading import Data, ReadError, read_in_parts, run_ranks
+from reading import Data, DataError, read_in_parts, together
 
 h5py = pytest.importorskip("h5py")
 
@@ -23,7 +23,7 @@ def is_absent():
     """Was the library built without HDF5?"""
     try:
         Data("/nonexistent.h5", format="hdf5")
-    except ReadError as error:
+    except DataError as error:
         return "lacks the library" in str(error)
 
 
@@ -59,7 +59,7 @@ def test_groups_and_datasets_of_different_length(tmp_path):
         file["text"], file["one"], file["names"] = "hello", 3.5, [b"x", b"y"]
     with Data(path) as data:
         assert data.names == ["a/b/deep", "a/label", "z"]
-        assert [data.num_rows(name) for name in data.names] == [30, 10, 20]
+        assert [data.field(name).num_rows for name in data.names] == [30, 10, 20]
     got = read_in_parts(path, 3)
     with h5py.File(path) as file:
         assert all(np.array_equal(got[name], file[name][:]) for name in got)
@@ -69,7 +69,7 @@ def test_groups_and_datasets_of_different_length(tmp_path):
 def test_who_asks_for_text_is_told_why_not(tmp_path):
     with h5py.File(tmp_path / "text.h5", "w") as file:
         file["names"], file["x"] = [b"x", b"y"], [1, 2]
-    with pytest.raises(ReadError, match="dataset 'names' cannot be read: its elements are no numbers"):
+    with pytest.raises(DataError, match="dataset 'names' cannot be read: its elements are no numbers"):
         Data(tmp_path / "text.h5", columns=["names"])
 
 
@@ -102,7 +102,7 @@ def test_contiguous_data_is_mapped_without_a_copy(tmp_path):
     with Data(path) as data, h5py.File(path) as file:
         assert np.array_equal(data.map("plain"), file["plain"][:])
         for name in ("packed", "big"):
-            with pytest.raises(ReadError, match=f"'{name}'"):
+            with pytest.raises(DataError, match=f"'{name}'"):
                 data.map(name)
 
 
@@ -144,5 +144,5 @@ def test_an_error_is_the_error_of_all_ranks(tmp_path):
     with h5py.File(path, "w") as file:
         file["x"] = values((1000, 4))
     path.write_bytes(path.read_bytes()[:20000])
-    outcomes = run_ranks(3, lambda part: Data(path, part=part))
-    assert all(isinstance(outcome, ReadError) and "cut.h5" in str(outcome) for outcome in outcomes)
+    outcomes = together(3, lambda part: Data(path, part=part))
+    assert all(isinstance(outcome, DataError) and "cut.h5" in str(outcome) for outcome in outcomes)

@@ -2,7 +2,7 @@
 """NetCDF: what the reader gives is what netCDF4 (all forms) and scipy (CDF-1, 2) give; each row once, whatever the parts."""
 import numpy as np
 import pytest
-from reading import Data, ReadError, read_in_parts, run_ranks
+from reading import Data, DataError, read_in_parts, together
 
 netCDF4 = pytest.importorskip("netCDF4")
 from scipy.io import netcdf_file  # noqa: E402
@@ -111,12 +111,12 @@ def test_bytes_are_mapped_without_a_copy(tmp_path):
     path = write(tmp_path / "map.nc", "NETCDF3_CLASSIC", {"fixed": ("i1", ("x", "y")), "swapped": ("f4", ("x",))})
     with Data(path, columns=["fixed", "swapped"]) as data:
         assert np.array_equal(data.map("fixed"), values((5, 3), "i1"))
-        with pytest.raises(ReadError, match="another byte order"):
+        with pytest.raises(DataError, match="another byte order"):
             data.map("swapped")
 
 
 def test_an_error_is_the_error_of_all_ranks(tmp_path):
     path = write(tmp_path / "cut.nc", "NETCDF3_CLASSIC", {"a": ("f4", ("t", "x"))})
     path.write_bytes(path.read_bytes()[:-1])
-    outcomes = run_ranks(3, lambda part: Data(path, part=part))
-    assert all(isinstance(outcome, ReadError) and "cut short" in str(outcome) for outcome in outcomes)
+    outcomes = together(3, lambda part: Data(path, part=part))
+    assert all(isinstance(outcome, DataError) and "cut short" in str(outcome) for outcome in outcomes)
