@@ -11,6 +11,8 @@
 
 _Static_assert(sizeof(long) == 8, "int64 is libhdf5's long");
 
+#define REASONS 4
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ls_hdf5_api_t   api;       /* lock: lock */
 static bool            is_loaded; /* lock: lock */
@@ -103,18 +105,23 @@ void ls_hdf5_api_end(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The innermost error comes first and says most. */
-static herr_t take_reason(unsigned n, const H5E_error2_t *error, void *reason)
+/* From the innermost error outwards; the first few say what it is about. */
+static herr_t add_reason(unsigned n, const H5E_error2_t *error, void *reason)
 {
-    if (n == 0 && error->desc != NULL) {
-        snprintf(reason, LS_HDF5_REASON_ROOM, "%s", error->desc);
+    const size_t used = strlen(reason);
+
+    if (n < REASONS && error->desc != NULL) {
+        snprintf((char *)reason + used, LS_HDF5_REASON_ROOM - used, "%s%s", used > 0 ? "; " : "", error->desc);
     }
     return 0;
 }
 
 void ls_hdf5_api_reason(char reason[LS_HDF5_REASON_ROOM])
 {
-    snprintf(reason, LS_HDF5_REASON_ROOM, "libhdf5 gives no reason");
-    api.H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_reason, reason);
+    reason[0] = '\0';
+    api.H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, add_reason, reason);
     api.H5Eclear2(H5E_DEFAULT);
+    if (reason[0] == '\0') {
+        snprintf(reason, LS_HDF5_REASON_ROOM, "libhdf5 gives no reason");
+    }
 }
