@@ -330,21 +330,24 @@ static bool ends_with(const char *name, const char *end)
     return length > end_length && strcasecmp(name + length - end_length, end) == 0;
 }
 
-/* By its name, or a beginning without control characters: whatever other formats have not taken is text. */
+/* By its name; or text whose first line has something like a delimiter in it. */
 static bool csv_recognise(const ls_reader_head_t *head)
 {
+    bool is_cut = false, is_first_line = true;
+
     if (ends_with(head->name, ".csv") || ends_with(head->name, ".tsv") || ends_with(head->name, ".txt")) {
         return true;
     }
     for (size_t i = 0; i < head->num_bytes; i++) {
-        if (head->bytes[i] < ' ' && strchr("\t\n\r", head->bytes[i]) == NULL) {
+        const unsigned char byte = head->bytes[i];
+
+        if (byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r') {
             return false;
         }
-        if (head->bytes[i] == '\0') {
-            return false;
-        }
+        is_first_line &= (byte != '\n');
+        is_cut |= is_first_line && (byte == ',' || byte == ';' || byte == '\t' || byte == '|');
     }
-    return head->num_bytes > 0;
+    return is_cut;
 }
 
 const ls_reader_ops_t ls_reader_csv = {

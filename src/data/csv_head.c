@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/csv_head.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/table.h"
 #include "data/csv_convert.h"
 #include "data/part.h"
 
@@ -130,49 +132,52 @@ static bool looks_like_header(const ls_csv_batch_t *row)
     return has_text;
 }
 
-static bool is_taken(const ls_csv_head_t *head, unsigned before, const char *name)
+/* A name that came before gets .1, .2, ... behind it.  `seen` has for each name the number that comes next. */
+static ls_status_t make_unique(ls_table_t *seen, char *name, size_t room)
 {
-    for (unsigned i = 0; i < before; i++) {
-        if (strcmp(head->names[i], name) == 0) {
-            return true;
-        }
+    const size_t length = strlen(name);
+    uintptr_t    next   = (uintptr_t)ls_table_get(seen, name);
+    ls_status_t  status = LS_OK;
+
+    while (next != 0 && ls_table_get(seen, name) != NULL && status == LS_OK) {
+        name[length] = '\0';
+        status       = ls_table_put(seen, name, (void *)(next + 1));
+        snprintf(name + length, room - length, ".%" PRIuPTR, next++);
     }
-    return false;
+    return status == LS_OK ? ls_table_put(seen, name, (void *)(uintptr_t)1) : status;
 }
 
-/* The name in the header; its number if that is empty or there is no header; with .1, .2, ... if it came before. */
-static ls_status_t name_field(const ls_csv_batch_t *row, bool has_header, unsigned field, ls_csv_head_t *head)
+/* The name in the header; its number if that is empty or there is no header. */
+static ls_status_t name_field(const ls_csv_batch_t *row, bool has_header, unsigned field, ls_table_t *seen,
+                              ls_csv_head_t *head)
 {
-    const size_t room = ls_csv_convert_length(row, 0, field) + NAME_ROOM;
+    const size_t room   = ls_csv_convert_length(row, 0, field) + NAME_ROOM;
     ls_status_t  status = ls_mem_alloc(room, "name of a column", (void **)&head->names[field]);
-    size_t       length = 0;
 
     if (status != LS_OK) {
         return status;
     }
-    char *name = head->names[field];
+    char *name = head->names[field]; /* zeroed */
 
     if (has_header) {
-        length = ls_csv_convert_text(row, 0, field, name);
+        (void)ls_csv_convert_text(row, 0, field, name);
     }
-    if (length == 0) {
-        length = (size_t)snprintf(name, room, "%u", field);
+    if (name[0] == '\0') {
+        snprintf(name, room, "%u", field);
     }
-    name[length] = '\0';
-    for (unsigned again = 1; is_taken(head, field, name); again++) {
-        snprintf(name + length, room - length, ".%u", again);
-    }
-    return LS_OK;
+    return make_unique(seen, name, room);
 }
 
 static ls_status_t name_fields(const ls_csv_batch_t *row, bool has_header, ls_csv_head_t *head)
 {
+    ls_table_t  seen   = {0};
     ls_status_t status = ls_mem_alloc(row->num_fields * sizeof(char *), "names of columns", (void **)&head->names);
 
     for (unsigned field = 0; field < row->num_fields && status == LS_OK; field++) {
         head->num_fields = field + 1;
-        status           = name_field(row, has_header, field, head);
+        status           = name_field(row, has_header, field, &seen, head);
     }
+    ls_table_destroy(&seen);
     return status;
 }
 

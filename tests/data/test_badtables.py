@@ -5,7 +5,9 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from badfiles import csv, hdf5, netcdf
+from badfiles import csv_cases as csv
+from badfiles import hdf5_cases as hdf5
+from badfiles import netcdf_cases as netcdf
 from lockstep.data import formats
 from reading import Data, DataError, read_in_parts, together
 

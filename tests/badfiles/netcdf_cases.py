@@ -52,6 +52,7 @@ def raw(content, title="bad.nc"):
     def write(folder):
         (folder / title).write_bytes(content)
         return folder / title
+    write.content = content
     return write
 
 
