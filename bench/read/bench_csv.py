@@ -55,9 +55,11 @@ def tables(num_bytes):
 
 def half(path):
     """What a rank does: open together, read the own block."""
+    from lockstep.data.binding import Source, formats
+    from lockstep.data.part import Part
+    formats()  # loads the library before there are two processes
+
     def work(rank, size, allgather):
-        from lockstep.data.binding import Source
-        from lockstep.data.part import Part
         part = Part(rank, size, allgather)
         with Source(str(path), part) as source:
             first, count = part.block(source.num_rows)

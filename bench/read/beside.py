@@ -6,7 +6,6 @@ the page cache.  Times of a shared machine are noise: look at the ratios, which 
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -17,19 +16,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 
-def peak_mib():
-    """Since the process began; its own memory and pages of files that it has mapped."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory_mib(name):
+    """VmRSS (now) or VmHWM (at most, since the mark was reset); with pages of files that are mapped."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) / 1024
 
 
 def measure(side, arguments):
     """In the child: prints seconds and mebibytes above what was there before."""
     timed = side(*arguments)
-    before = peak_mib()
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark is now the present
+    before = memory_mib("VmRSS")
     start = time.perf_counter()
     rows = timed()
     seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "mib": peak_mib() - before, "rows": rows}))
+    print(json.dumps({"seconds": seconds, "mib": memory_mib("VmHWM") - before, "rows": rows}))
 
 
 def run_child(name, arguments, core):
