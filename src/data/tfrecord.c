@@ -14,7 +14,8 @@
 #include "data/reader.h"
 #include "data/tfrecord_index.h"
 
-#define BUFFER_BYTES (1UL << 20)
+#define BUFFER_BYTES (256UL * 1024)
+#define LARGE_BYTES  (32UL * 1024) /* from here on a copy costs more than reading head and tail by themselves */
 
 struct ls_reader {
     ls_file_t          *files;
@@ -128,7 +129,7 @@ static ls_status_t check_data(const run_t *run, uint64_t record, uint64_t offset
     return LS_OK;
 }
 
-/* A record that is larger than the buffer goes straight to the caller. */
+/* A large record goes straight to the caller. */
 static ls_status_t read_large(run_t *run, uint64_t record, uint64_t offset, uint64_t length,
                               ls_data_column_t *column)
 {
@@ -215,7 +216,7 @@ static ls_status_t read_run(struct ls_reader *reader, unsigned file, uint64_t fi
         const uint64_t whole  = end_of(reader, file, record) - offsets[record];
         const uint64_t length = whole - LS_TFRECORD_HEAD - LS_TFRECORD_TAIL;
 
-        status = whole > run.room ? read_large(&run, record, offsets[record], length, column)
+        status = whole > LARGE_BYTES ? read_large(&run, record, offsets[record], length, column)
                                   : read_small(&run, record, offsets[record], length, column);
     }
     ls_mem_free(run.buffer);

@@ -366,13 +366,18 @@ static ls_status_t index_together(const ls_file_t *files, unsigned num_files,
 ls_status_t ls_tfrecord_index_create(const ls_file_t *files, unsigned num_files,
                                      const ls_data_options_t *options, ls_tfrecord_index_t *index_p)
 {
-    ls_tfrecord_index_t index  = {0};
-    window_t            window = {0};
+    ls_tfrecord_index_t index   = {0};
+    window_t            window  = {0};
+    uint64_t            largest = 0;
     ls_status_t         status =
         ls_mem_alloc((num_files + 1) * sizeof(*index.starts), "files", (void **)&index.starts);
 
+    for (unsigned i = 0; i < num_files; i++) {
+        largest = files[i].bytes > largest ? files[i].bytes : largest;
+    }
     if (status == LS_OK) {
-        status = ls_mem_alloc(WINDOW_BYTES, "window of a file", (void **)&window.memory);
+        status = ls_mem_alloc(largest < WINDOW_BYTES ? (size_t)largest : WINDOW_BYTES, "window of a file",
+                              (void **)&window.memory);
     }
     if (ls_part_ranks(&options->part) == 1) {
         status = status == LS_OK ? index_alone(files, num_files, options, &window, &index) : status;

@@ -13,6 +13,7 @@ MAX_DIMS = 8
 OK, STOPPED = 0, -9
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+LARGE_ROW = 4096  # bytes
 HEADERS = {None: 0, True: 1, False: 2}
 
 # LS_DATA_TYPE_LIST of the header, in its order; bytes have no dtype of their own.
@@ -154,6 +155,7 @@ class Source:
     def __init__(self, paths, part, **options):
         paths = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
         self._handle = None
+        self._rooms = []  # columns of bytes that nobody uses at the moment; append and pop are atomic
         self._options = _options(part, **options)  # holds the callbacks
         handle = ctypes.c_void_p()
         names, count = _texts(paths)
@@ -200,22 +202,29 @@ class Source:
 
     def _fill(self, count, fields, call):
         numbers = range(len(self.fields)) if fields is None else fields
-        columns = (_Column * len(numbers))(*[_Column(field=number) for number in numbers])
+        columns = (_Column * len(numbers))()
         arrays = []
-        for column, number in zip(columns, numbers):
+        for i, number in enumerate(numbers):
             about = self.fields[number]
             if about.dtype is None:
                 arrays.append(None)
+                columns[i] = self._take_room()
             else:
                 arrays.append(np.empty((count, *about.shape), about.dtype))
-                column.data = arrays[-1].ctypes.data
+                columns[i].data = arrays[-1].ctypes.data
+            columns[i].field = number
         try:
             _check(call(columns, len(numbers)))
             return [_split(column) if array is None else array for column, array in zip(columns, arrays)]
         finally:
-            for column, array in zip(columns, arrays):
-                if array is None:
-                    _library().ls_data_column_clear(column)
+            self._rooms += [column for column, array in zip(columns, arrays) if array is None]
+
+    def _take_room(self):
+        """Memory for rows of different length is used again: fresh memory costs as much as reading."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return _Column()
 
     def _open_handle(self):
         if self._handle is None:
@@ -224,6 +233,8 @@ class Source:
 
     def close(self):
         if self._handle is not None:
+            while self._rooms:
+                _library().ls_data_column_clear(self._rooms.pop())
             _library().ls_data_close(self._handle)
             self._handle = None
 
@@ -248,7 +259,12 @@ def _split(column):
     """Rows of different length: an array of bytes objects."""
     rows = np.empty(column.num_rows, object)
     if column.num_rows:
-        every = ctypes.string_at(column.data, column.offsets[column.num_rows]) if column.data else b""
+        total = column.offsets[column.num_rows]
         ends = np.ctypeslib.as_array(column.offsets, (column.num_rows + 1,)).tolist()
-        rows[:] = [every[begin:end] for begin, end in zip(ends, ends[1:])]
+        if total > LARGE_ROW * column.num_rows:
+            every = memoryview((ctypes.c_char * total).from_address(column.data)).cast("B")
+            rows[:] = [bytes(every[begin:end]) for begin, end in zip(ends, ends[1:])]
+        else:  # copying all of them once more makes cutting them cheap
+            every = ctypes.string_at(column.data, total) if total else b""
+            rows[:] = [every[begin:end] for begin, end in zip(ends, ends[1:])]
     return rows

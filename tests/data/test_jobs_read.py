@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of a real MPI job read together, and fail together."""
+import json
+import sys
+from pathlib import Path
+
+import datafiles
+import numpy as np
+import pytest
+from jobs import ROOT, run_ranks
+
+SCRIPT = Path(__file__).resolve().parent / "job.py"
+ROWS = 101
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job")
+    numbers = np.arange(ROWS, dtype=np.uint8)
+    records = datafiles.tfrecord([b"%d" % number for number in numbers])
+    datafiles.write(folder, "numbers.npy", datafiles.npy(numbers))
+    datafiles.write(folder, "numbers-idx.gz", datafiles.gz(datafiles.idx(numbers)))
+    datafiles.write(folder, "numbers.tfrecord", records)
+    datafiles.write(folder, "bad.tfrecord", records[:-9])
+    datafiles.write(folder, "few.npy", datafiles.npy(numbers[:1]))
+    for name in ("train", "t10k"):
+        datafiles.write(folder, f"{name}-images-idx3-ubyte", datafiles.idx(np.zeros((60, 28, 28), np.uint8)))
+        datafiles.write(folder, f"{name}-labels-idx1-ubyte", datafiles.idx((np.arange(60) // 10).astype(np.uint8)))
+    return folder
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_ranks_read_together_and_fail_together(mpi, n, folder):
+    settings = {"PYTHONPATH": ROOT / "python", "LOCKSTEP_LIB": mpi.folder / "lib", "LOCKSTEP_STALL_ABORT_S": 30}
+    job = run_ranks(mpi, n, sys.executable, [SCRIPT, folder], settings, timeout=90)
+    assert job.code == 0, str(job)
+    said = {}
+    for line in job.stdout.replace("}{", "}\n{").splitlines():
+        one = json.loads(line)
+        said.setdefault(one["what"], {})[one["rank"]] = one["value"]
+    for what, values in said.items():
+        assert sorted(values) == list(range(n)), f"{what}: {values}"
+    for name in ("numbers.npy", "numbers-idx.gz", "numbers.tfrecord"):
+        assert [row for rank in range(n) for row in said[name][rank]] == list(range(ROWS))
+    shuffled = [row for rank in range(n) for row in said["shuffled"][rank]]
+    assert sorted(shuffled) == list(range(ROWS)) != shuffled
+    for what, text in (("bad", "bad.tfrecord: record 100, byte "), ("only on one rank", "missing.npy: it cannot be opened"),
+                       ("few", "has 1 rows, fewer than the")):
+        assert all(text in value for value in said[what].values()), said[what]
+        assert len(set(said[what].values())) == 1
+    assert sum(len(labels) for labels in said["mnist"].values()) == 10
