@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 from badfiles import csv_cases as csv
-from badfiles import hdf5_cases as hdf5
 from badfiles import netcdf_cases as netcdf
 from lockstep.data import formats
 from reading import Data, DataError, read_in_parts, together
+
+pytest.importorskip("h5py")
+from badfiles import hdf5_cases as hdf5  # noqa: E402
 
 NOBODY = 65534
 CASES = {f"{title}: {name}": case for title, module in (("csv", csv), ("hdf5", hdf5), ("netcdf", netcdf))

@@ -6,10 +6,11 @@ import random
 import threading
 
 import numpy as np
-import pandas
 import pytest
 from lockstep.data.part import Part
 from reading import Data, DataError, read_in_parts, together
+
+pandas = pytest.importorskip("pandas")
 
 PARTS = (1, 2, 3, 5)
 
