@@ -17,7 +17,7 @@
 #include "data/reader.h"
 
 #define SAMPLES      16   /* places where types are looked for, in a data set that is not small */
-#define SAMPLE_ROWS  1000 /* in each of them */
+#define SAMPLE_ROWS  250 /* in each of them */
 #define SMALL_BYTES  ((uint64_t)1024 * 1024) /* of a data set all of whose rows are looked at */
 #define PROGRESS_ROWS 100000
 

@@ -380,11 +380,14 @@ static ls_data_type_t type_of(const source_t *source, size_t row)
     int64_t      whole;
     double       value;
 
-    if (is_missing(source->missing, span)) {
+    if (source->missing->is_number && is_missing(source->missing, span)) {
         return LS_DATA_AUTO;
     }
     if (ls_decimal_int64(span.begin, span.end, &whole)) {
         return LS_DATA_INT64;
+    }
+    if (is_missing(source->missing, span)) {
+        return LS_DATA_AUTO;
     }
     return ls_decimal_double(span.begin, span.end, &value) ? LS_DATA_FLOAT64 : LS_DATA_BYTES;
 }

@@ -126,6 +126,28 @@ static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
     return fields->count;
 }
 
+/* Up to eight digits: the eight bytes up to the end, those before the field as zeros. */
+static inline bool take_short(const char *begin, const char *end, int64_t *value_p)
+{
+    const bool   is_negative = (*begin == '-');
+    const size_t length      = (size_t)(end - begin) - is_negative;
+    uint64_t     word;
+
+    if (length - 1 >= 8) {
+        return false;
+    }
+    memcpy(&word, end - 8, sizeof(word));
+    word = (word ^ 0x3030303030303030) & (UINT64_MAX << (64 - 8 * length));
+    if ((((word + 0x7676767676767676) | word) & 0x8080808080808080) != 0) { /* more than 9 in some byte */
+        return false;
+    }
+    word = word * 10 + (word >> 8);
+    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 + ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+           32;
+    *value_p = is_negative ? -(int64_t)word : (int64_t)word;
+    return true;
+}
+
 static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
 {
     for (size_t i = 0; i < fields->count; i++) {
@@ -133,6 +155,9 @@ static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
         plain_t     plain;
 
         span(fields, i, &begin, &end);
+        if (take_short(begin, end, &to[i])) {
+            continue;
+        }
         if (!take(begin, end, &plain) || plain.num_after > 0 || plain.digits > INT64_MAX || *(end - 1) == '.') {
             return i;
         }
