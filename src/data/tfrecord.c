@@ -15,7 +15,9 @@
 #include "data/tfrecord_index.h"
 
 #define BUFFER_BYTES (256UL * 1024)
-#define LARGE_BYTES  (32UL * 1024) /* from here on a copy costs more than reading head and tail by themselves */
+#define SMALL_BYTES  (16UL * 1024) /* a buffer on the stack */
+#define LARGE_BYTES \
+    (32UL * 1024) /* from here on a copy costs more than reading head and tail by themselves */
 
 struct ls_reader {
     ls_file_t          *files;
@@ -204,22 +206,26 @@ static ls_status_t read_run(struct ls_reader *reader, unsigned file, uint64_t fi
                                .first_of_file = reader->index.starts[file],
                                .end_offset    = end_of(reader, file, end - 1)};
     const uint64_t  bytes   = run.end_offset - offsets[first];
+    unsigned char   small[SMALL_BYTES];
+    void           *buffer = NULL;
     ls_status_t     status;
 
-    run.room = bytes < BUFFER_BYTES ? (size_t)bytes : BUFFER_BYTES;
+    run.room   = bytes < BUFFER_BYTES ? (size_t)bytes : BUFFER_BYTES;
+    run.buffer = small;
     status =
         ls_column_reserve(column, end - first, bytes - (end - first) * (LS_TFRECORD_HEAD + LS_TFRECORD_TAIL));
-    if (status == LS_OK) {
-        status = ls_mem_alloc(run.room, "buffer for records", (void **)&run.buffer);
+    if (status == LS_OK && run.room > sizeof(small)) {
+        status     = ls_mem_alloc(run.room, "buffer for records", &buffer);
+        run.buffer = buffer;
     }
     for (uint64_t record = first; record < end && status == LS_OK; record++) {
         const uint64_t whole  = end_of(reader, file, record) - offsets[record];
         const uint64_t length = whole - LS_TFRECORD_HEAD - LS_TFRECORD_TAIL;
 
         status = whole > LARGE_BYTES ? read_large(&run, record, offsets[record], length, column)
-                                  : read_small(&run, record, offsets[record], length, column);
+                                     : read_small(&run, record, offsets[record], length, column);
     }
-    ls_mem_free(run.buffer);
+    ls_mem_free(buffer);
     return status == LS_OK ? ls_file_unchanged(run.file) : status;
 }
 

@@ -155,6 +155,7 @@ class Source:
     def __init__(self, paths, part, **options):
         paths = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
         self._handle = None
+        self._on_close = []
         self._rooms = []  # columns of bytes that nobody uses at the moment; append and pop are atomic
         self._options = _options(part, **options)  # holds the callbacks
         handle = ctypes.c_void_p()
@@ -231,8 +232,14 @@ class Source:
             raise DataError(f"{self.paths[0]}: it has been closed")
         return self._handle
 
+    def on_close(self, function):
+        """Called before the data set is closed: who uses it elsewhere stops there."""
+        self._on_close.append(function)
+
     def close(self):
         if self._handle is not None:
+            while self._on_close:
+                self._on_close.pop()()
             while self._rooms:
                 _library().ls_data_column_clear(self._rooms.pop())
             _library().ls_data_close(self._handle)

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which part of the data is this process's: the one place that decides it."""
-import os
 from dataclasses import dataclass
 from typing import Callable, Optional
-
-# What launchers tell a process about the size of its job.
-SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 @dataclass(frozen=True)
@@ -23,20 +19,19 @@ class Part:
 
 
 def is_job():
-    """Has a launcher started more than one rank?  Then, and only then, may the engine be started for the data."""
-    if os.environ.get("TF_MPI_ENABLE") == "0":
-        return False
-    return any(os.environ.get(name, "").isdigit() and int(os.environ[name]) > 1 for name in SIZE_VARIABLES)
+    """Has a launcher started more than one rank, and is this one of them?  Only then may the engine be started for data."""
+    from lockstep.start import is_rank
+    return is_rank()
 
 
 def current():
     """This process among the ranks of its job; alone, it is rank 0 of 1 and nothing is started."""
     if not is_job():
         return Part()
-    import lockstep
+    from lockstep import native
     from lockstep.data.exchange import allgather
-    size = lockstep.size()
-    return Part(lockstep.rank(), size, allgather if size > 1 else None)
+    size = native.size()
+    return Part(native.rank(), size, allgather if size > 1 else None)
 
 
 def given(part):

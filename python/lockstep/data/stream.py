@@ -33,6 +33,16 @@ class Batches:
         else:
             yield from self._by_chunk(epoch)
 
+    def next_rows(self):
+        """This rank's rows of the next epoch, batch after batch; bounds() tells where each begins."""
+        epoch, self._epoch = self._epoch, self._epoch + 1
+        rows = order.rows(self.num_rows, self.seed, epoch)
+        shares = [(done, *order.share(done, size, self.part)) for done, size in self._sizes()]
+        return np.concatenate([rows[done + first:done + first + count] for done, first, count in shares])
+
+    def bounds(self):
+        return np.cumsum([0] + [order.share(done, size, self.part)[1] for done, size in self._sizes()])
+
     def _sizes(self):
         """(rows dealt before, rows of the batch) of each step."""
         for step in range(self.steps()):
@@ -120,8 +130,8 @@ def read_ahead(batches):
         thread.join()
 
 
-def to_dataset(batches, fields, structure, is_batched):
-    """A tf.data.Dataset of the batches; `structure` turns a list of tensors into an element."""
+def generated_dataset(batches, fields, structure):
+    """A data set of elements that come from a Python thread."""
     import tensorflow as tf
 
     def spec(field):
@@ -133,10 +143,23 @@ def to_dataset(batches, fields, structure, is_batched):
             yield tuple(arrays)
 
     dataset = tf.data.Dataset.from_generator(elements, output_signature=tuple(spec(field) for field in fields))
-    dataset = dataset.map(lambda *tensors: structure(list(tensors)))
+    return dataset.map(lambda *tensors: structure(list(tensors)))
+
+
+def to_dataset(batches, fields, structure, is_batched):
+    """A tf.data.Dataset of the batches, or of their rows; `structure` turns a list of tensors into an element."""
+    import tensorflow as tf
+
+    from lockstep.data import operator
+    if batches.chunk_rows == 1 and operator.is_available():
+        dataset = operator.read_dataset(batches, structure)
+    else:
+        dataset = generated_dataset(batches, fields, structure)
     if is_batched:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches.steps()))
     else:
         dataset = dataset.unbatch()
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches.part.block(batches.num_rows)[1]))
-    return mark.mark_dataset(dataset.prefetch(tf.data.AUTOTUNE))
+    dataset = mark.mark_dataset(dataset.prefetch(tf.data.AUTOTUNE))
+    dataset._lockstep_batches = batches  # the files are open as long as the data set is there
+    return dataset
