@@ -20,6 +20,7 @@
 #define SAMPLE_ROWS  250 /* in each of them */
 #define SMALL_BYTES  ((uint64_t)1024 * 1024) /* of a data set all of whose rows are looked at */
 #define PROGRESS_ROWS 100000
+#define SHORT_PIECE_BYTES ((uint64_t)16 * 1024)
 
 struct ls_reader {
     const ls_data_options_t *options;
@@ -148,12 +149,13 @@ static ls_status_t describe(struct ls_reader *reader)
                                               .num_rows  = reader->index.num_rows};
     }
     ls_mem_free(found);
-    const uint64_t pieces = reader->index.num_pieces > 0 ? reader->index.num_pieces : 1;
+    /* Where pieces are short, a row read alone costs little more than in a run. */
+    const bool is_long = reader->index.piece_bytes > SHORT_PIECE_BYTES;
 
     reader->info = (ls_data_info_t){.format     = "csv",
                                     .num_fields = num,
                                     .fields     = reader->fields,
-                                    .chunk_rows = reader->index.num_rows / pieces + 1};
+                                    .chunk_rows = is_long ? reader->index.num_rows / reader->index.num_pieces + 1 : 1};
     return status;
 }
 

@@ -10,18 +10,18 @@
 #include "data/part.h"
 #include "data/progress.h"
 
-/* Pieces are short in a small data set, so that all ranks have some; then long enough to be read one by one; then as
- * many as an index of a megabyte can hold. */
-#define MIN_PIECE_BYTES  64
-#define GOOD_PIECE_BYTES ((uint64_t)64 * 1024)
+/* Pieces are as short as an index of 2 MiB allows: what a row costs that is read alone is the length of a piece. */
+#define MIN_PIECE_BYTES  64 /* of a file with few rows, so that all ranks have some */
+#define GOOD_PIECE_BYTES 2048
 #define GOOD_PIECES      64
-#define MAX_PIECES       65536
-#define PROGRESS_PIECES  64
+#define MAX_PIECES       131072
+
+#define PROGRESS_BYTES   ((uint64_t)16 * 1024 * 1024)
 
 /* What a rank tells about a piece. */
 typedef struct told {
-    uint64_t rows[2];
-    uint64_t is_odd;
+    uint32_t rows[2];
+    uint32_t is_odd;
 } told_t;
 
 /* What it found wrong, until the state in which the piece begins is known; places in the file. */
@@ -115,9 +115,9 @@ static ls_status_t cut_into_pieces(ls_csv_index_t *index)
 static void add_count(const ls_csv_count_t *more, uint64_t offset, told_t *told, wrong_t *wrong)
 {
     for (unsigned start = 0; start < 2; start++) {
-        const unsigned now = start ^ (unsigned)told->is_odd;
+        const unsigned now = start ^ told->is_odd;
 
-        told->rows[start] += more->rows[now];
+        told->rows[start] += (uint32_t)more->rows[now];
         if (wrong->bad_quote[start] == LS_CSV_SCAN_NONE && more->bad_quote[now] != LS_CSV_SCAN_NONE) {
             wrong->bad_quote[start] = offset + more->bad_quote[now];
         }
@@ -140,50 +140,71 @@ static ls_status_t load(const counting_t *counting, const ls_csv_file_t *csv, ui
     return status;
 }
 
-static ls_status_t count_piece(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, uint64_t end,
-                               told_t *told, wrong_t *wrong)
+/* The pieces in the buffer, which holds `bytes` from `offset` on, and perhaps a line feed more. */
+static ls_status_t count_loaded(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, size_t bytes,
+                                size_t length)
 {
-    while (offset < end) {
-        const size_t   bytes  = end - offset < LS_CSV_BUFFER_BYTES ? (size_t)(end - offset) : LS_CSV_BUFFER_BYTES;
-        size_t         length = bytes;
+    const uint64_t piece_bytes = counting->index->piece_bytes;
+    const char    *data        = counting->buffer + LS_CSV_SCAN_SLACK;
+    size_t         step;
+
+    for (size_t at = 0; at < bytes; at += step) {
+        step                = bytes - at < piece_bytes ? bytes - at : (size_t)piece_bytes;
+        const size_t more   = at + step == bytes ? length - bytes : 0;
+        const size_t number = csv->first_piece + (size_t)((offset + at - csv->begin) / piece_bytes) - counting->first;
         ls_csv_count_t count;
-        ls_status_t    status = load(counting, csv, offset, &length);
 
-        if (status != LS_OK) {
-            return status;
-        }
-        const char *data = counting->buffer + LS_CSV_SCAN_SLACK;
-
-        counting->scan->count(&counting->index->marks, data - 2, data, length, &count);
+        counting->scan->count(&counting->index->marks, data + at - 2, data + at, step + more, &count);
         if (count.nul != LS_CSV_SCAN_NONE) {
-            return ls_file_error(csv->file.path, "", LS_FILE_NOWHERE, offset + count.nul,
+            return ls_file_error(csv->file.path, "", LS_FILE_NOWHERE, offset + at + count.nul,
                                  "a zero byte: this is no text, or it is damaged");
         }
-        add_count(&count, offset, told, wrong);
-        offset += bytes;
+        add_count(&count, offset + at, &counting->told[number], &counting->wrong[number]);
     }
     return LS_OK;
+}
+
+static ls_status_t count_bytes(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, uint64_t end)
+{
+    const uint64_t begin  = offset;
+    ls_status_t    status = LS_OK;
+
+    while (offset < end && status == LS_OK) {
+        const size_t bytes  = end - offset < LS_CSV_BUFFER_BYTES ? (size_t)(end - offset) : LS_CSV_BUFFER_BYTES;
+        size_t       length = bytes;
+
+        status = load(counting, csv, offset, &length);
+        if (status == LS_OK) {
+            status = count_loaded(counting, csv, offset, bytes, length);
+        }
+        offset += bytes;
+        if (status == LS_OK && (offset == end || (offset - begin) % PROGRESS_BYTES == 0)) {
+            status = ls_progress_report(counting->options, csv->file.path, offset - begin, end - begin);
+        }
+    }
+    return status;
 }
 
 static ls_status_t count_mine(const counting_t *counting)
 {
     const ls_csv_index_t *index  = counting->index;
-    const ls_csv_file_t  *csv    = index->files;
+    const size_t          last   = counting->first + counting->num;
     ls_status_t           status = LS_OK;
 
-    for (size_t i = 0; i < counting->num && status == LS_OK; i++) {
-        const size_t piece = counting->first + i;
-
-        while (piece >= csv->first_piece + csv->num_pieces) {
-            csv++;
-        }
-        const uint64_t begin = csv->begin + (piece - csv->first_piece) * index->piece_bytes;
-        const uint64_t end   = csv->file.bytes - begin < index->piece_bytes ? csv->file.bytes : begin + index->piece_bytes;
-
+    for (size_t i = 0; i < counting->num; i++) {
         counting->wrong[i] = (wrong_t){{LS_CSV_SCAN_NONE, LS_CSV_SCAN_NONE}};
-        status             = count_piece(counting, csv, begin, end, &counting->told[i], &counting->wrong[i]);
-        if (status == LS_OK && i % PROGRESS_PIECES == 0) {
-            status = ls_progress_report(counting->options, csv->file.path, i, counting->num);
+    }
+    for (unsigned i = 0; i < index->num_files && status == LS_OK; i++) {
+        const ls_csv_file_t *csv   = &index->files[i];
+        const size_t         after = csv->first_piece + csv->num_pieces;
+        const size_t         from  = csv->first_piece > counting->first ? csv->first_piece : counting->first;
+        const size_t         to    = after < last ? after : last;
+
+        if (from < to) {
+            const uint64_t end = csv->begin + (to - csv->first_piece) * index->piece_bytes;
+
+            status = count_bytes(counting, csv, csv->begin + (from - csv->first_piece) * index->piece_bytes,
+                                 end < csv->file.bytes ? end : csv->file.bytes);
         }
     }
     return status;

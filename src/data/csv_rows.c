@@ -265,15 +265,16 @@ static ls_status_t line_before(const ls_csv_rows_t *rows, uint64_t offset, line_
 static ls_status_t skip_rows(ls_csv_rows_t *rows, const ls_csv_place_t *place)
 {
     const ls_csv_marks_t only_lines = {.delimiter = '\n', .quote = rows->index->marks.quote};
-    unsigned             is_inside  = place->is_inside;
-    uint64_t             skip       = place->skip;
+    const uint64_t       piece_bytes = rows->index->piece_bytes;
+    unsigned             is_inside   = place->is_inside;
+    uint64_t             skip        = place->skip;
     line_t               line;
     ls_status_t          status = line_before(rows, place->offset, &line);
 
     for (rows->offset = place->offset; status == LS_OK && skip > 0;) {
         size_t num_lines, from = 0;
 
-        status = load(rows, LS_CSV_BUFFER_BYTES);
+        status = load(rows, piece_bytes < LS_CSV_BUFFER_BYTES ? (size_t)piece_bytes : LS_CSV_BUFFER_BYTES);
         if (status != LS_OK) {
             break;
         }
