@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text tables.  Opening: look at the beginning (csv_head.c), count rows, each rank in its own bytes (csv_index.c), find
- * the types in places spread over the data set.  Reading: csv_rows.c cuts, csv_convert.c converts.
+ * Text tables.  Opening: look at the beginning (csv_head.c), count rows, each rank in its own bytes
+ * (csv_index.c), find the types in places spread over the data set.  Reading: csv_rows.c cuts, csv_convert.c
+ * converts.
  */
 #include <pthread.h>
 #include <string.h>
@@ -16,10 +17,10 @@
 #include "data/progress.h"
 #include "data/reader.h"
 
-#define SAMPLES      16   /* places where types are looked for, in a data set that is not small */
-#define SAMPLE_ROWS  250 /* in each of them */
-#define SMALL_BYTES  ((uint64_t)1024 * 1024) /* of a data set all of whose rows are looked at */
-#define PROGRESS_ROWS 100000
+#define SAMPLES           16  /* places where types are looked for, in a data set that is not small */
+#define SAMPLE_ROWS       250 /* in each of them */
+#define SMALL_BYTES       ((uint64_t)1024 * 1024) /* of a data set all of whose rows are looked at */
+#define PROGRESS_ROWS     100000
 #define SHORT_PIECE_BYTES ((uint64_t)16 * 1024)
 
 struct ls_reader {
@@ -45,8 +46,8 @@ static uint64_t total_bytes(const ls_csv_index_t *index)
     return total;
 }
 
-static ls_status_t look_at_rows(const struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t first, uint64_t count,
-                                ls_csv_found_t *found)
+static ls_status_t look_at_rows(const struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t first,
+                                uint64_t count, ls_csv_found_t *found)
 {
     ls_status_t status = ls_csv_rows_seek(rows, first);
 
@@ -77,7 +78,8 @@ static ls_status_t find_types(const struct ls_reader *reader, ls_csv_found_t *fo
         /* the last place is the end of the data set */
         const uint64_t first = (num_rows - SAMPLE_ROWS) / (SAMPLES - 1) * i;
 
-        status = look_at_rows(reader, rows, i + 1 < SAMPLES ? first : num_rows - SAMPLE_ROWS, SAMPLE_ROWS, found);
+        status =
+            look_at_rows(reader, rows, i + 1 < SAMPLES ? first : num_rows - SAMPLE_ROWS, SAMPLE_ROWS, found);
     }
     ls_csv_rows_destroy(rows);
     return status;
@@ -88,7 +90,7 @@ static ls_status_t take_given_types(const struct ls_reader *reader, ls_csv_found
 {
     const ls_data_options_t *options = reader->options;
     const char              *path    = reader->index.files[0].file.path;
-    const unsigned           num     = options->columns != NULL ? options->num_columns : reader->head.num_fields;
+    const unsigned           num = options->columns != NULL ? options->num_columns : reader->head.num_fields;
 
     if (options->types == NULL) {
         return LS_OK;
@@ -98,15 +100,17 @@ static ls_status_t take_given_types(const struct ls_reader *reader, ls_csv_found
                              options->num_types, num);
     }
     for (unsigned i = 0; i < num; i++) {
-        const unsigned field = options->columns != NULL ? ls_csv_head_field(&reader->head, options->columns[i]) : i;
+        const unsigned field =
+            options->columns != NULL ? ls_csv_head_field(&reader->head, options->columns[i]) : i;
 
         if (field == reader->head.num_fields) {
             return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "there is no column '%s'",
                                  options->columns[i]);
         }
         if (options->types[i] != LS_DATA_AUTO && !ls_csv_convert_can(options->types[i])) {
-            return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "column '%s' cannot be read as %s from a text",
-                                 reader->head.names[field], ls_data_type_name(options->types[i]));
+            return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                                 "column '%s' cannot be read as %s from a text", reader->head.names[field],
+                                 ls_data_type_name(options->types[i]));
         }
         if (options->types[i] != LS_DATA_AUTO) {
             found[field] = (ls_csv_found_t){.type = options->types[i]};
@@ -124,9 +128,10 @@ static ls_data_type_t settled_type(const ls_csv_found_t *found)
 
 static ls_status_t describe(struct ls_reader *reader)
 {
-    const unsigned  num    = reader->head.num_fields;
-    ls_csv_found_t *found  = NULL;
-    ls_status_t     status = ls_mem_alloc(num * sizeof(*reader->fields), "columns of a text table", (void **)&reader->fields);
+    const unsigned  num   = reader->head.num_fields;
+    ls_csv_found_t *found = NULL;
+    ls_status_t     status =
+        ls_mem_alloc(num * sizeof(*reader->fields), "columns of a text table", (void **)&reader->fields);
 
     if (status == LS_OK) {
         status = ls_mem_alloc(num * sizeof(*found), "types of a text table", (void **)&found);
@@ -152,10 +157,11 @@ static ls_status_t describe(struct ls_reader *reader)
     /* Where pieces are short, a row read alone costs little more than in a run. */
     const bool is_long = reader->index.piece_bytes > SHORT_PIECE_BYTES;
 
-    reader->info = (ls_data_info_t){.format     = "csv",
-                                    .num_fields = num,
-                                    .fields     = reader->fields,
-                                    .chunk_rows = is_long ? reader->index.num_rows / reader->index.num_pieces + 1 : 1};
+    reader->info =
+        (ls_data_info_t){.format     = "csv",
+                         .num_fields = num,
+                         .fields     = reader->fields,
+                         .chunk_rows = is_long ? reader->index.num_rows / reader->index.num_pieces + 1 : 1};
     return status;
 }
 
@@ -189,7 +195,8 @@ static ls_status_t look_inside(struct ls_reader *reader)
 
     if (reader->index.num_rows == 0) {
         return ls_file_error(reader->index.files[0].file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                             reader->index.num_headers > 0 ? "there is a header, but no row" : "there is no row");
+                             reader->index.num_headers > 0 ? "there is a header, but no row"
+                                                           : "there is no row");
     }
     status = ls_csv_head_compare(&reader->options->part, &reader->index);
     return status != LS_OK ? status : describe(reader);
@@ -262,22 +269,22 @@ static void give_back(struct ls_reader *reader, ls_csv_rows_t *rows)
     pthread_mutex_unlock(&reader->lock);
 }
 
-static ls_status_t convert_batch(struct ls_reader *reader, const ls_csv_batch_t *batch, ls_data_column_t *columns,
-                                 unsigned num_columns, uint64_t done)
+static ls_status_t convert_batch(struct ls_reader *reader, const ls_csv_batch_t *batch,
+                                 ls_data_column_t *columns, unsigned num_columns, uint64_t done)
 {
     ls_status_t status = LS_OK;
 
     for (unsigned i = 0; i < num_columns && status == LS_OK; i++) {
         const unsigned field = columns[i].field;
 
-        status = ls_csv_convert(batch, &reader->missing, field, reader->head.names[field], reader->fields[field].type,
-                                &columns[i], done);
+        status = ls_csv_convert(batch, &reader->missing, field, reader->head.names[field],
+                                reader->fields[field].type, &columns[i], done);
     }
     return status;
 }
 
-static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t count, ls_data_column_t *columns,
-                             unsigned num_columns)
+static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t count,
+                             ls_data_column_t *columns, unsigned num_columns)
 {
     ls_status_t status = LS_OK;
     uint64_t    told   = 0;
@@ -295,8 +302,9 @@ static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint
             done += batch.num_rows;
         }
         if (status == LS_OK && done - told >= PROGRESS_ROWS) {
-            told   = done;
-            status = ls_progress_report(reader->options, reader->index.files[rows->file].file.path, done, count);
+            told = done;
+            status =
+                ls_progress_report(reader->options, reader->index.files[rows->file].file.path, done, count);
         }
     }
     return status == LS_OK ? ls_file_unchanged(&reader->index.files[rows->file].file) : status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Column by column over the rows in the buffer: the buffer and the ends of its fields stay in the cache.  A field that
- * is no plain number (quotes, blanks around it, missing) takes a slower way.
+ * Column by column over the rows in the buffer: the buffer and the ends of its fields stay in the cache.  A
+ * field that is no plain number (quotes, blanks around it, missing) takes a slower way.
  */
 #include "data/csv_convert.h"
 
@@ -114,14 +114,17 @@ static ls_status_t bad_field(const source_t *source, size_t row)
     const uint64_t        offset = batch->offset + (uint64_t)(span.begin - batch->data);
 
     if (is_missing(source->missing, bare(batch, span))) {
-        return ls_file_error(path, "row", batch->first_row + row, offset,
-                             "column '%s' of type %s has a missing value here; read it as float64, where that is NaN",
-                             source->name, ls_data_type_name(source->type));
+        return ls_file_error(
+            path, "row", batch->first_row + row, offset,
+            "column '%s' of type %s has a missing value here; read it as float64, where that is NaN",
+            source->name, ls_data_type_name(source->type));
     }
-    return ls_file_error(path, "row", batch->first_row + row, offset,
-                         "column '%s' has '%.*s%s' here, which is no %s; give the column another type (bytes holds any "
-                         "text)", source->name, (int)(length < SHOWN_BYTES ? length : SHOWN_BYTES), span.begin,
-                         length > SHOWN_BYTES ? "..." : "", ls_data_type_name(source->type));
+    return ls_file_error(
+        path, "row", batch->first_row + row, offset,
+        "column '%s' has '%.*s%s' here, which is no %s; give the column another type (bytes holds any "
+        "text)",
+        source->name, (int)(length < SHOWN_BYTES ? length : SHOWN_BYTES), span.begin,
+        length > SHOWN_BYTES ? "..." : "", ls_data_type_name(source->type));
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------ */
@@ -223,19 +226,19 @@ static ls_status_t to_int64(const source_t *source, void *to)
 }
 
 /* Whole numbers of fewer bits: as int64, and then it must fit. */
-#define DEFINE_TO_INTEGER(_name, _type, _least, _most)                                                          \
-    static ls_status_t _name(const source_t *source, void *to)                                                 \
-    {                                                                                                          \
-        _type  *values = to;                                                                                   \
-        int64_t value;                                                                                         \
-                                                                                                               \
-        for (size_t row = 0; row < source->batch->num_rows; row++) {                                           \
-            if (!get_int64(source, row, &value) || value < (_least) || value > (_most)) {                      \
-                return bad_field(source, row);                                                                 \
-            }                                                                                                  \
-            values[row] = (_type)value;                                                                        \
-        }                                                                                                      \
-        return LS_OK;                                                                                          \
+#define DEFINE_TO_INTEGER(_name, _type, _least, _most)                                    \
+    static ls_status_t _name(const source_t *source, void *to)                            \
+    {                                                                                     \
+        _type  *values = to;                                                              \
+        int64_t value;                                                                    \
+                                                                                          \
+        for (size_t row = 0; row < source->batch->num_rows; row++) {                      \
+            if (!get_int64(source, row, &value) || value < (_least) || value > (_most)) { \
+                return bad_field(source, row);                                            \
+            }                                                                             \
+            values[row] = (_type)value;                                                   \
+        }                                                                                 \
+        return LS_OK;                                                                     \
     }
 
 DEFINE_TO_INTEGER(to_int8, int8_t, INT8_MIN, INT8_MAX)
@@ -293,7 +296,7 @@ size_t ls_csv_convert_length(const ls_csv_batch_t *batch, size_t row, unsigned f
 
 static size_t copy_text(const ls_csv_batch_t *batch, span_t span, char *to)
 {
-    const char quote = batch->index->marks.quote;
+    const char quote  = batch->index->marks.quote;
     size_t     length = 0;
 
     if (!is_quoted(batch, span)) {
@@ -352,10 +355,10 @@ static ls_status_t to_bytes(const source_t *source, ls_data_column_t *column)
 typedef ls_status_t (*convert_fn)(const source_t *source, void *to);
 
 static const convert_fn converters[LS_DATA_TYPE_COUNT] = {
-    [LS_DATA_BOOL] = to_bool,     [LS_DATA_INT8] = to_int8,       [LS_DATA_INT16] = to_int16,
-    [LS_DATA_INT32] = to_int32,   [LS_DATA_INT64] = to_int64,     [LS_DATA_UINT8] = to_uint8,
-    [LS_DATA_UINT16] = to_uint16, [LS_DATA_UINT32] = to_uint32,   [LS_DATA_UINT64] = to_uint64, [LS_DATA_FLOAT32] = to_float32,
-    [LS_DATA_FLOAT64] = to_float64,
+    [LS_DATA_BOOL] = to_bool,       [LS_DATA_INT8] = to_int8,       [LS_DATA_INT16] = to_int16,
+    [LS_DATA_INT32] = to_int32,     [LS_DATA_INT64] = to_int64,     [LS_DATA_UINT8] = to_uint8,
+    [LS_DATA_UINT16] = to_uint16,   [LS_DATA_UINT32] = to_uint32,   [LS_DATA_UINT64] = to_uint64,
+    [LS_DATA_FLOAT32] = to_float32, [LS_DATA_FLOAT64] = to_float64,
 };
 
 bool ls_csv_convert_can(ls_data_type_t type)
@@ -363,8 +366,8 @@ bool ls_csv_convert_can(ls_data_type_t type)
     return type == LS_DATA_BYTES || converters[type] != NULL;
 }
 
-ls_status_t ls_csv_convert(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field, const char *name,
-                           ls_data_type_t type, ls_data_column_t *column, uint64_t done)
+ls_status_t ls_csv_convert(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field,
+                           const char *name, ls_data_type_t type, ls_data_column_t *column, uint64_t done)
 {
     const source_t source = {batch, missing, field, name, type};
 

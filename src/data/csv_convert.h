@@ -14,13 +14,15 @@ typedef struct ls_csv_missing {
     bool               is_number; /* one of them looks like a number: ask before parsing */
 } ls_csv_missing_t;
 
-ls_csv_missing_t ls_csv_convert_missing(const char *const *texts, unsigned num_texts); /* NULL: the usual ones */
+ls_csv_missing_t ls_csv_convert_missing(const char *const *texts,
+                                        unsigned           num_texts); /* NULL: the usual ones */
 
 bool ls_csv_convert_can(ls_data_type_t type);
 
-/* Field `field` of all rows of the batch; `done` rows of the column are there.  `name` of the column, for errors. */
-ls_status_t ls_csv_convert(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field, const char *name,
-                           ls_data_type_t type, ls_data_column_t *column, uint64_t done);
+/* Field `field` of all rows of the batch; `done` rows of the column are there.  `name` of the column, for
+ * errors. */
+ls_status_t ls_csv_convert(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field,
+                           const char *name, ls_data_type_t type, ls_data_column_t *column, uint64_t done);
 
 /* What is known about a column of unknown type: LS_DATA_AUTO (nothing) < int64 < float64 < bytes. */
 typedef struct ls_csv_found {

@@ -43,7 +43,8 @@ static ls_status_t load(beginning_t *begin, size_t room)
     drop(begin);
     begin->length   = left < room ? (size_t)left : room;
     begin->is_whole = (begin->length == left);
-    status          = ls_mem_alloc(begin->length + 1 + LS_CSV_SCAN_SLACK, "head of a text table", (void **)&begin->data);
+    status =
+        ls_mem_alloc(begin->length + 1 + LS_CSV_SCAN_SLACK, "head of a text table", (void **)&begin->data);
     if (status == LS_OK) {
         status = ls_mem_alloc((begin->length + 2 * ENDS_IN_FRONT) * sizeof(uint32_t), "head of a text table",
                               (void **)&begin->memory);
@@ -59,7 +60,8 @@ static ls_status_t load(beginning_t *begin, size_t room)
     return status;
 }
 
-/* Calls for rows: the first end of each row that is not blank, and its number of fields; returns how many rows. */
+/* Calls for rows: the first end of each row that is not blank, and its number of fields; returns how many
+ * rows. */
 typedef struct found_rows {
     size_t   num;
     uint32_t begin;     /* of the first row, in the data */
@@ -72,7 +74,8 @@ static void find_rows(const beginning_t *begin, const ls_csv_marks_t *marks, fou
     unsigned     is_inside = 0;
     size_t       num_lines, first = 0;
     uint32_t     from = 0;
-    const size_t num  = begin->scan->ends(marks, begin->data, begin->length, &is_inside, begin->ends, &num_lines);
+    const size_t num =
+        begin->scan->ends(marks, begin->data, begin->length, &is_inside, begin->ends, &num_lines);
 
     *found = (found_rows_t){0};
     for (size_t i = 0; i < num && found->num < GUESS_ROWS; i++) {
@@ -117,7 +120,7 @@ static char guess_delimiter(const beginning_t *begin, char quote)
 /* A header has no number in it, and some text. */
 static bool looks_like_header(const ls_csv_batch_t *row)
 {
-    const ls_csv_missing_t missing = ls_csv_convert_missing(NULL, 0);
+    const ls_csv_missing_t missing  = ls_csv_convert_missing(NULL, 0);
     bool                   has_text = false;
 
     for (unsigned field = 0; field < row->num_fields; field++) {
@@ -132,7 +135,8 @@ static bool looks_like_header(const ls_csv_batch_t *row)
     return has_text;
 }
 
-/* A name that came before gets .1, .2, ... behind it.  `seen` has for each name the number that comes next. */
+/* A name that came before gets .1, .2, ... behind it.  `seen` has for each name the number that comes next.
+ */
 static ls_status_t make_unique(ls_table_t *seen, char *name, size_t room)
 {
     const size_t length = strlen(name);
@@ -170,8 +174,9 @@ static ls_status_t name_field(const ls_csv_batch_t *row, bool has_header, unsign
 
 static ls_status_t name_fields(const ls_csv_batch_t *row, bool has_header, ls_csv_head_t *head)
 {
-    ls_table_t  seen   = {0};
-    ls_status_t status = ls_mem_alloc(row->num_fields * sizeof(char *), "names of columns", (void **)&head->names);
+    ls_table_t  seen = {0};
+    ls_status_t status =
+        ls_mem_alloc(row->num_fields * sizeof(char *), "names of columns", (void **)&head->names);
 
     for (unsigned field = 0; field < row->num_fields && status == LS_OK; field++) {
         head->num_fields = field + 1;
@@ -201,16 +206,18 @@ static ls_status_t load_first_row(const ls_data_options_t *options, ls_csv_index
         if (status != LS_OK) {
             return status;
         }
-        index->marks.quote     = options->quote != 0 ? options->quote : '"';
-        index->marks.delimiter = options->delimiter != 0 ? options->delimiter : guess_delimiter(begin, index->marks.quote);
+        index->marks.quote = options->quote != 0 ? options->quote : '"';
+        index->marks.delimiter =
+            options->delimiter != 0 ? options->delimiter : guess_delimiter(begin, index->marks.quote);
         find_rows(begin, &index->marks, found);
         if (found->num > 0) {
             return LS_OK;
         }
         if (begin->is_whole || room >= LS_CSV_MAX_ROW_BYTES) {
             return ls_file_error(begin->csv->file.path, "row", 0, begin->csv->begin,
-                                 begin->is_whole ? "there is no row, or it begins with a quote that is never closed"
-                                                 : "this row is longer than 64 MiB, or a quote in it is never closed");
+                                 begin->is_whole
+                                     ? "there is no row, or it begins with a quote that is never closed"
+                                     : "this row is longer than 64 MiB, or a quote in it is never closed");
         }
     }
 }
@@ -220,7 +227,8 @@ static ls_status_t check_marks(const ls_csv_index_t *index)
     const char delimiter = index->marks.delimiter, quote = index->marks.quote;
 
     if (delimiter == '\n' || delimiter == '\r' || quote == '\n' || quote == '\r' || delimiter == quote) {
-        return ls_error_set(LS_ERR_INVALID, "delimiter and quote of a text table must differ, and end no line");
+        return ls_error_set(LS_ERR_INVALID,
+                            "delimiter and quote of a text table must differ, and end no line");
     }
     return LS_OK;
 }
@@ -264,8 +272,8 @@ ls_status_t ls_csv_head_read(const ls_data_options_t *options, ls_csv_index_t *i
 }
 
 /* Loads a file's first row, whose text begins at *row_p; length 0 where the file has none. */
-static ls_status_t load_header(const ls_csv_index_t *index, const ls_csv_file_t *csv, size_t room, beginning_t *begin,
-                               size_t *from_p, size_t *length_p)
+static ls_status_t load_header(const ls_csv_index_t *index, const ls_csv_file_t *csv, size_t room,
+                               beginning_t *begin, size_t *from_p, size_t *length_p)
 {
     found_rows_t found;
 
@@ -299,12 +307,14 @@ ls_status_t ls_csv_head_compare(const ls_data_part_t *part, const ls_csv_index_t
     for (unsigned i = ls_part_rank(part); i < index->num_files && status == LS_OK; i += ls_part_ranks(part)) {
         const ls_csv_file_t *csv = &index->files[i];
 
-        status = load_header(index, csv, first_from + first_length + LS_CSV_BUFFER_BYTES, &other, &from, &length);
+        status =
+            load_header(index, csv, first_from + first_length + LS_CSV_BUFFER_BYTES, &other, &from, &length);
         if (status == LS_OK && csv->num_lines > 0 &&
             (length != first_length || memcmp(other.data + from, first.data + first_from, length) != 0)) {
-            status = ls_file_error(csv->file.path, "", LS_FILE_NOWHERE, csv->begin + from,
-                                   "the header is not that of %s; files that are read together need the same columns",
-                                   reference->file.path);
+            status = ls_file_error(
+                csv->file.path, "", LS_FILE_NOWHERE, csv->begin + from,
+                "the header is not that of %s; files that are read together need the same columns",
+                reference->file.path);
         }
     }
     drop(&first);

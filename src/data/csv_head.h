@@ -10,7 +10,8 @@ typedef struct ls_csv_head {
     char   **names; /* of the header; without one "0", "1", ... */
 } ls_csv_head_t;
 
-/* Sets index->marks and index->num_headers too.  Every rank finds the same, from the first file that is not empty. */
+/* Sets index->marks and index->num_headers too.  Every rank finds the same, from the first file that is not
+ * empty. */
 ls_status_t ls_csv_head_read(const ls_data_options_t *options, ls_csv_index_t *index, ls_csv_head_t *head_p);
 
 /* Do the files that are this rank's to look at have the same header? */

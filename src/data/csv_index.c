@@ -10,13 +10,14 @@
 #include "data/part.h"
 #include "data/progress.h"
 
-/* Pieces are as short as an index of 2 MiB allows: what a row costs that is read alone is the length of a piece. */
+/* Pieces are as short as an index of 2 MiB allows: what a row costs that is read alone is the length of a
+ * piece. */
 #define MIN_PIECE_BYTES  64 /* of a file with few rows, so that all ranks have some */
 #define GOOD_PIECE_BYTES 2048
 #define GOOD_PIECES      64
 #define MAX_PIECES       131072
 
-#define PROGRESS_BYTES   ((uint64_t)16 * 1024 * 1024)
+#define PROGRESS_BYTES ((uint64_t)16 * 1024 * 1024)
 
 /* What a rank tells about a piece. */
 typedef struct told {
@@ -60,7 +61,8 @@ static ls_status_t look_at_mark(ls_csv_file_t *csv)
 
 ls_status_t ls_csv_index_open(const char *const *paths, unsigned num_paths, ls_csv_index_t *index)
 {
-    ls_status_t status = ls_mem_alloc(num_paths * sizeof(*index->files), "files of a text table", (void **)&index->files);
+    ls_status_t status =
+        ls_mem_alloc(num_paths * sizeof(*index->files), "files of a text table", (void **)&index->files);
 
     for (unsigned i = 0; i < num_paths && status == LS_OK; i++) {
         status = ls_file_open(paths[i], &index->files[i].file);
@@ -108,7 +110,8 @@ static ls_status_t cut_into_pieces(ls_csv_index_t *index)
         csv->num_pieces  = (size_t)((text_bytes(csv) + index->piece_bytes - 1) / index->piece_bytes);
         index->num_pieces += csv->num_pieces;
     }
-    return ls_mem_alloc(index->num_pieces * sizeof(*index->pieces), "index of a text table", (void **)&index->pieces);
+    return ls_mem_alloc(index->num_pieces * sizeof(*index->pieces), "index of a text table",
+                        (void **)&index->pieces);
 }
 
 /* What follows in the same piece: its own start is the state after what came before. */
@@ -126,7 +129,8 @@ static void add_count(const ls_csv_count_t *more, uint64_t offset, told_t *told,
 }
 
 /* Two bytes before the data are kept in front of the buffer, to see blank lines and quotes at its edge. */
-static ls_status_t load(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, size_t *length_p)
+static ls_status_t load(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset,
+                        size_t *length_p)
 {
     char        *data   = counting->buffer + LS_CSV_SCAN_SLACK;
     const size_t before = offset - csv->begin < 2 ? (size_t)(offset - csv->begin) : 2;
@@ -141,17 +145,18 @@ static ls_status_t load(const counting_t *counting, const ls_csv_file_t *csv, ui
 }
 
 /* The pieces in the buffer, which holds `bytes` from `offset` on, and perhaps a line feed more. */
-static ls_status_t count_loaded(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, size_t bytes,
-                                size_t length)
+static ls_status_t count_loaded(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset,
+                                size_t bytes, size_t length)
 {
     const uint64_t piece_bytes = counting->index->piece_bytes;
     const char    *data        = counting->buffer + LS_CSV_SCAN_SLACK;
     size_t         step;
 
     for (size_t at = 0; at < bytes; at += step) {
-        step                = bytes - at < piece_bytes ? bytes - at : (size_t)piece_bytes;
-        const size_t more   = at + step == bytes ? length - bytes : 0;
-        const size_t number = csv->first_piece + (size_t)((offset + at - csv->begin) / piece_bytes) - counting->first;
+        step              = bytes - at < piece_bytes ? bytes - at : (size_t)piece_bytes;
+        const size_t more = at + step == bytes ? length - bytes : 0;
+        const size_t number =
+            csv->first_piece + (size_t)((offset + at - csv->begin) / piece_bytes) - counting->first;
         ls_csv_count_t count;
 
         counting->scan->count(&counting->index->marks, data + at - 2, data + at, step + more, &count);
@@ -164,14 +169,16 @@ static ls_status_t count_loaded(const counting_t *counting, const ls_csv_file_t 
     return LS_OK;
 }
 
-static ls_status_t count_bytes(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset, uint64_t end)
+static ls_status_t count_bytes(const counting_t *counting, const ls_csv_file_t *csv, uint64_t offset,
+                               uint64_t end)
 {
     const uint64_t begin  = offset;
     ls_status_t    status = LS_OK;
 
     while (offset < end && status == LS_OK) {
-        const size_t bytes  = end - offset < LS_CSV_BUFFER_BYTES ? (size_t)(end - offset) : LS_CSV_BUFFER_BYTES;
-        size_t       length = bytes;
+        const size_t bytes =
+            end - offset < LS_CSV_BUFFER_BYTES ? (size_t)(end - offset) : LS_CSV_BUFFER_BYTES;
+        size_t length = bytes;
 
         status = load(counting, csv, offset, &length);
         if (status == LS_OK) {
@@ -238,8 +245,9 @@ static ls_status_t unclosed_quote(const ls_csv_index_t *index, const ls_csv_file
         }
         offset += length;
     }
-    return ls_file_error(csv->file.path, "row", ls_csv_index_row(index, (unsigned)(csv - index->files), csv->num_lines),
-                         opened, "the quote that opens here is never closed");
+    return ls_file_error(csv->file.path, "row",
+                         ls_csv_index_row(index, (unsigned)(csv - index->files), csv->num_lines), opened,
+                         "the quote that opens here is never closed");
 }
 
 static ls_status_t settle(ls_csv_index_t *index, const told_t *all, char *buffer)
@@ -281,7 +289,8 @@ static ls_status_t report_wrong(const counting_t *counting)
         }
         if (place != LS_CSV_SCAN_NONE) {
             return ls_file_error(csv->file.path, "", LS_FILE_NOWHERE, place,
-                                 "at or just before this byte (after row %" PRIu64 ") is a quote that is not around a whole "
+                                 "at or just before this byte (after row %" PRIu64
+                                 ") is a quote that is not around a whole "
                                  "field: a quote in a text is written twice, between quotes",
                                  ls_csv_index_row(index, (unsigned)(csv - index->files), piece->rows_before));
         }
@@ -308,9 +317,9 @@ static ls_status_t exchange(const counting_t *counting, size_t most, told_t *gat
 /* Before anything is exchanged whose length depends on the files: do all ranks see the same ones? */
 static ls_status_t agree_on_files(const ls_data_part_t *part, const ls_csv_index_t *index)
 {
-    const unsigned ranks  = ls_part_ranks(part);
+    const unsigned ranks   = ls_part_ranks(part);
     uint64_t       mine[2] = {index->num_files, 0}, *all = NULL;
-    ls_status_t    status  = ls_mem_alloc(ranks * sizeof(mine), "sizes of a text table", (void **)&all);
+    ls_status_t    status = ls_mem_alloc(ranks * sizeof(mine), "sizes of a text table", (void **)&all);
 
     for (unsigned i = 0; i < index->num_files; i++) { /* FNV-1a, by words */
         mine[1] = (mine[1] ^ text_bytes(&index->files[i])) * 0x100000001b3;
@@ -321,9 +330,11 @@ static ls_status_t agree_on_files(const ls_data_part_t *part, const ls_csv_index
     }
     for (unsigned rank = 1; rank < ranks && status == LS_OK; rank++) {
         if (memcmp(all, all + 2 * rank, sizeof(mine)) != 0) {
-            status = ls_file_error(index->files[0].file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                                   "rank %u sees files of other sizes than rank 0: they are being written, or differ "
-                                   "from machine to machine", rank);
+            status = ls_file_error(
+                index->files[0].file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                "rank %u sees files of other sizes than rank 0: they are being written, or differ "
+                "from machine to machine",
+                rank);
         }
     }
     ls_mem_free(all);
@@ -336,14 +347,13 @@ ls_status_t ls_csv_index_build(const ls_data_options_t *options, ls_csv_index_t 
     const size_t rank     = ls_part_rank(&options->part);
     counting_t   counting = {.index = index, .options = options, .scan = ls_csv_scan_get()};
     told_t      *gathered = NULL, *all = NULL;
-    ls_status_t  status   = agree_on_files(&options->part, index);
+    ls_status_t  status = agree_on_files(&options->part, index);
 
     if (status != LS_OK) {
         return status;
     }
     status            = cut_into_pieces(index);
     const size_t most = index->num_pieces / ranks + 1;
-
 
     counting.first = index->num_pieces * rank / ranks;
     counting.num   = index->num_pieces * (rank + 1) / ranks - counting.first;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which row of a text table is where.  The files are cut into pieces of equal length; each rank counts the row ends
- * in its own pieces, for both states in which a piece may begin (csv_scan.h), the ranks exchange the counts, and from
- * the beginning of each file the states follow.  So no row is cut or counted twice where two ranks meet, whatever the
- * quotes around it, and every rank can find every row.
+ * Which row of a text table is where.  The files are cut into pieces of equal length; each rank counts the
+ * row ends in its own pieces, for both states in which a piece may begin (csv_scan.h), the ranks exchange the
+ * counts, and from the beginning of each file the states follow.  So no row is cut or counted twice where two
+ * ranks meet, whatever the quotes around it, and every rank can find every row.
  */
 #ifndef LS_DATA_CSV_INDEX_H
 #define LS_DATA_CSV_INDEX_H
@@ -21,9 +21,9 @@ typedef struct ls_csv_piece {
 
 typedef struct ls_csv_file {
     ls_file_t file;
-    uint64_t  begin;       /* after a byte order mark */
-    uint64_t  first_row;   /* of the data set, that is the first of this file */
-    uint64_t  num_lines;   /* rows with the header */
+    uint64_t  begin;     /* after a byte order mark */
+    uint64_t  first_row; /* of the data set, that is the first of this file */
+    uint64_t  num_lines; /* rows with the header */
     size_t    first_piece, num_pieces;
 } ls_csv_file_t;
 

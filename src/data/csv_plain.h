@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns of plain numbers, fast: [-] digits [. digits] [e+dd or e-dd], at most 19 digits and 31 bytes.  Stops at the
- * first field that is anything else, which is then for decimal.c to judge.
+ * Columns of plain numbers, fast: [-] digits [. digits] [e+dd or e-dd], at most 19 digits and 31 bytes. Stops
+ * at the first field that is anything else, which is then for decimal.c to judge.
  */
 #ifndef LS_DATA_CSV_PLAIN_H
 #define LS_DATA_CSV_PLAIN_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For x86 processors with AVX2; built with -mavx2 -mbmi -mbmi2.  No branch depends on the number of digits or the place
- * of the point, which differ from field to field and would be mispredicted:
+ * For x86 processors with AVX2; built with -mavx2 -mbmi -mbmi2.  No branch depends on the number of digits or
+ * the place of the point, which differ from field to field and would be mispredicted:
  *
  *   32 bytes up to the end of the field     x x , - 1 2 . 3 4 5
  *   the same, one byte earlier              x x x , - 1 2 . 3 4
  *   the latter up to the point              x x x , - 1 2 3 4 5    the digits side by side, at the right edge
- *   without what is no digit                          1 2 3 4 5    and then pairs, fours and eights of them are added up
+ *   without what is no digit                          1 2 3 4 5    and then pairs, fours and eights of them
+ * are added up
  */
 #include "data/csv_plain.h"
 
@@ -36,7 +37,8 @@ static inline uint64_t sum_digits(__m256i digits)
     const __m256i packed = _mm256_packus_epi32(fours, fours);
     const __m256i eights = _mm256_madd_epi16(packed, _mm256_set1_epi32(0x00012710));
 
-    const uint64_t low  = (uint64_t)_mm256_extract_epi64(eights, 2); /* the last 16 digits: two numbers of eight */
+    const uint64_t low =
+        (uint64_t)_mm256_extract_epi64(eights, 2); /* the last 16 digits: two numbers of eight */
     const uint64_t high = (uint32_t)_mm256_extract_epi32(eights, 1); /* the three before */
 
     return high * 10000000000000000 + (low & UINT32_MAX) * 100000000 + (low >> 32);
@@ -65,9 +67,9 @@ static inline bool take(const char *begin, const char *end, plain_t *plain_p)
     const int num_after = has_point ? 31 - __builtin_ctz(points) : 0;
     const int num       = (int)length - has_point;
     /* has_point: all but the last num_after bytes come one byte later; otherwise none does. */
-    const __m256i as_is = _mm256_loadu_si256((const void *)(last_bytes + (has_point ? num_after : WIDTH)));
-    const __m256i valid = _mm256_loadu_si256((const void *)(last_bytes + num));
-    const __m256i text  = _mm256_blendv_epi8(earlier, bytes, as_is);
+    const __m256i as_is  = _mm256_loadu_si256((const void *)(last_bytes + (has_point ? num_after : WIDTH)));
+    const __m256i valid  = _mm256_loadu_si256((const void *)(last_bytes + num));
+    const __m256i text   = _mm256_blendv_epi8(earlier, bytes, as_is);
     const __m256i digits = _mm256_and_si256(_mm256_sub_epi8(text, _mm256_set1_epi8('0')), valid);
     const __m256i wrong  = _mm256_subs_epu8(digits, _mm256_set1_epi8(9));
 
@@ -142,7 +144,8 @@ static inline bool take_short(const char *begin, const char *end, int64_t *value
         return false;
     }
     word = word * 10 + (word >> 8);
-    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 + ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 +
+            ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
            32;
     *value_p = is_negative ? -(int64_t)word : (int64_t)word;
     return true;
@@ -158,7 +161,8 @@ static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
         if (take_short(begin, end, &to[i])) {
             continue;
         }
-        if (!take(begin, end, &plain) || plain.num_after > 0 || plain.digits > INT64_MAX || *(end - 1) == '.') {
+        if (!take(begin, end, &plain) || plain.num_after > 0 || plain.digits > INT64_MAX ||
+            *(end - 1) == '.') {
             return i;
         }
         to[i] = plain.is_negative ? -(int64_t)plain.digits : (int64_t)plain.digits;
@@ -171,8 +175,9 @@ static const ls_csv_plain_ops_t avx2_ops = {.doubles = take_doubles, .integers =
 const ls_csv_plain_ops_t *ls_csv_plain_get(void)
 {
     __builtin_cpu_init();
-    return (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) ? &avx2_ops
-                                                                                                              : NULL;
+    return (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+               ? &avx2_ops
+               : NULL;
 }
 
 #else

@@ -24,13 +24,14 @@ static ls_status_t make_room(ls_csv_rows_t *rows, size_t room)
 {
     char       *data   = NULL;
     uint32_t   *ends   = NULL;
-    ls_status_t status =
-        ls_mem_alloc(LS_CSV_PLAIN_SLACK + room + 1 + LS_CSV_SCAN_SLACK, "rows of a text table", (void **)&data);
+    ls_status_t status = ls_mem_alloc(LS_CSV_PLAIN_SLACK + room + 1 + LS_CSV_SCAN_SLACK,
+                                      "rows of a text table", (void **)&data);
 
     if (status != LS_OK) {
         return status;
     }
-    status = ls_mem_alloc((room + 1 + ENDS_IN_FRONT + ENDS_BEHIND) * sizeof(*ends), "fields of a text table", (void **)&ends);
+    status = ls_mem_alloc((room + 1 + ENDS_IN_FRONT + ENDS_BEHIND) * sizeof(*ends), "fields of a text table",
+                          (void **)&ends);
     if (status != LS_OK) {
         ls_mem_free(data);
         return status;
@@ -50,7 +51,8 @@ ls_status_t ls_csv_rows_create(const ls_csv_index_t *index, unsigned num_fields,
     if (status != LS_OK) {
         return status;
     }
-    *rows  = (ls_csv_rows_t){.index = index, .scan = ls_csv_scan_get(), .num_fields = num_fields, .next_row = LS_CSV_SCAN_NONE};
+    *rows = (ls_csv_rows_t){
+        .index = index, .scan = ls_csv_scan_get(), .num_fields = num_fields, .next_row = LS_CSV_SCAN_NONE};
     status = make_room(rows, LS_CSV_BUFFER_BYTES);
     if (status != LS_OK) {
         ls_csv_rows_destroy(rows);
@@ -105,8 +107,9 @@ static bool is_blank(const char *data, size_t begin, size_t end)
 static ls_status_t ragged(const ls_csv_rows_t *rows, uint64_t row, size_t begin, size_t num_fields)
 {
     return ls_file_error(file_of(rows)->file.path, "row", row, rows->offset + begin,
-                         "this row has %zu field%s, not %u as the first; is the delimiter '%c' right?", num_fields,
-                         num_fields == 1 ? "" : "s", rows->num_fields, rows->index->marks.delimiter);
+                         "this row has %zu field%s, not %u as the first; is the delimiter '%c' right?",
+                         num_fields, num_fields == 1 ? "" : "s", rows->num_fields,
+                         rows->index->marks.delimiter);
 }
 
 /* Blank lines are taken out of `ends`; a row of another length is an error. */
@@ -139,8 +142,8 @@ static ls_status_t arrange(ls_csv_rows_t *rows, size_t num_ends)
     return LS_OK;
 }
 
-/* Is each num_fields-th end, and no other, a line feed?  Then there is neither a blank line nor a ragged row, except
- * that with one field a blank line looks like a row. */
+/* Is each num_fields-th end, and no other, a line feed?  Then there is neither a blank line nor a ragged row,
+ * except that with one field a blank line looks like a row. */
 static bool is_regular(const ls_csv_rows_t *rows, size_t num_ends, size_t num_lines)
 {
     const size_t stride = rows->num_fields;
@@ -264,7 +267,7 @@ static ls_status_t line_before(const ls_csv_rows_t *rows, uint64_t offset, line_
 /* Goes to the place, and behind `skip` row ends. */
 static ls_status_t skip_rows(ls_csv_rows_t *rows, const ls_csv_place_t *place)
 {
-    const ls_csv_marks_t only_lines = {.delimiter = '\n', .quote = rows->index->marks.quote};
+    const ls_csv_marks_t only_lines  = {.delimiter = '\n', .quote = rows->index->marks.quote};
     const uint64_t       piece_bytes = rows->index->piece_bytes;
     unsigned             is_inside   = place->is_inside;
     uint64_t             skip        = place->skip;
@@ -278,7 +281,8 @@ static ls_status_t skip_rows(ls_csv_rows_t *rows, const ls_csv_place_t *place)
         if (status != LS_OK) {
             break;
         }
-        const size_t num = rows->scan->ends(&only_lines, rows->data, rows->length, &is_inside, rows->ends, &num_lines);
+        const size_t num =
+            rows->scan->ends(&only_lines, rows->data, rows->length, &is_inside, rows->ends, &num_lines);
 
         for (size_t i = 0; i < num && skip > 0; i++) {
             add_to_line(&line, rows->data + from, rows->ends[i] - from);
@@ -287,8 +291,9 @@ static ls_status_t skip_rows(ls_csv_rows_t *rows, const ls_csv_place_t *place)
             from = rows->ends[i] + 1;
         }
         if (skip > 0 && is_at_file_end(rows)) {
-            return ls_file_error(file_of(rows)->file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                                 "%" PRIu64 " rows are not there any more: the file has changed while it was read", skip);
+            return ls_file_error(
+                file_of(rows)->file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                "%" PRIu64 " rows are not there any more: the file has changed while it was read", skip);
         }
         if (skip > 0) {
             add_to_line(&line, rows->data + from, rows->length - from);
@@ -303,8 +308,8 @@ static ls_status_t go_to(ls_csv_rows_t *rows, uint64_t row)
 {
     const ls_csv_place_t place = ls_csv_index_find(rows->index, row);
 
-    rows->file     = place.file;
-    rows->next_row = LS_CSV_SCAN_NONE;
+    rows->file               = place.file;
+    rows->next_row           = LS_CSV_SCAN_NONE;
     const ls_status_t status = skip_rows(rows, &place);
 
     rows->num_rows = rows->done_rows = 0;

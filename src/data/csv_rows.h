@@ -9,8 +9,8 @@
 
 #define LS_CSV_MAX_ROW_BYTES ((size_t)64 * 1024 * 1024)
 
-/* Whole rows in the buffer.  Field c of row r is at [ends[i - 1] + 1, ends[i]) of data, i = r * num_fields + c; the
- * first field may begin with blank lines, the last may end with a carriage return. */
+/* Whole rows in the buffer.  Field c of row r is at [ends[i - 1] + 1, ends[i]) of data, i = r * num_fields +
+ * c; the first field may begin with blank lines, the last may end with a carriage return. */
 typedef struct ls_csv_batch {
     const char           *data; /* LS_CSV_SCAN_SLACK bytes after the last row are readable */
     const uint32_t       *ends;
@@ -30,11 +30,11 @@ typedef struct ls_csv_rows {
     unsigned                 file;
     uint64_t                 offset; /* of the buffer's first byte in the file */
     char                    *data;
-    size_t                   length, room; /* bytes */
-    uint32_t                *ends; /* ends[-1] is there */
+    size_t                   length, room;        /* bytes */
+    uint32_t                *ends;                /* ends[-1] is there */
     size_t                   num_rows, done_rows; /* in the buffer, and how many of them were given */
-    bool                     is_sequential; /* fill the whole buffer: more will be asked for */
-    struct ls_csv_rows      *next; /* in the list of unused ones; owner: the list */
+    bool                     is_sequential;       /* fill the whole buffer: more will be asked for */
+    struct ls_csv_rows      *next;                /* in the list of unused ones; owner: the list */
 } ls_csv_rows_t;
 
 ls_status_t ls_csv_rows_create(const ls_csv_index_t *index, unsigned num_fields, ls_csv_rows_t **rows_p);

@@ -39,10 +39,10 @@ static ls_decimal_power_t leading_bits(const uint64_t *words)
     while (words[top] == 0) {
         top--;
     }
-    const int      shift = __builtin_clzll(words[top]);
-    const uint64_t next  = (top >= 1) ? words[top - 1] : 0;
-    const uint64_t third = (top >= 2) ? words[top - 2] : 0;
-    ls_decimal_power_t        power = {words[top], next};
+    const int          shift = __builtin_clzll(words[top]);
+    const uint64_t     next  = (top >= 1) ? words[top - 1] : 0;
+    const uint64_t     third = (top >= 2) ? words[top - 2] : 0;
+    ls_decimal_power_t power = {words[top], next};
 
     if (shift > 0) {
         power.high = (words[top] << shift) | (next >> (64 - shift));
@@ -119,8 +119,8 @@ static bool by_strtod(const char *text, const char *end, double *value_p)
 /* ---- from text to digits ------------------------------------------------------------------------ */
 
 typedef struct parsed {
-    uint64_t digits;       /* the value of the first LS_DECIMAL_MAX_DIGITS digits that matter */
-    int      exponent;     /* of ten */
+    uint64_t digits;   /* the value of the first LS_DECIMAL_MAX_DIGITS digits that matter */
+    int      exponent; /* of ten */
     bool     is_negative;
     bool     is_truncated; /* there were more digits */
 } parsed_t;
@@ -147,7 +147,9 @@ static inline uint32_t value_of_eight(uint64_t word)
 {
     word -= 0x3030303030303030;
     word = word * 10 + (word >> 8);
-    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 + ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >> 32;
+    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 +
+            ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+           32;
     return (uint32_t)word;
 }
 
@@ -190,7 +192,8 @@ static bool take_exponent(const char *text, const char *end, int *exponent_p)
     return true;
 }
 
-/* More than LS_DECIMAL_MAX_DIGITS digits: those from the first that is not 0 count.  [text, end) is digits and one point at most. */
+/* More than LS_DECIMAL_MAX_DIGITS digits: those from the first that is not 0 count.  [text, end) is digits
+ * and one point at most. */
 static void take_first_digits(const char *text, const char *end, parsed_t *parsed)
 {
     int  num_digits = 0;
@@ -257,12 +260,13 @@ static bool parse_word(const char *text, const char *end, double *value_p)
     static const struct {
         const char *word;
         size_t      length;
-    } words[] = {{"nan", 3}, {"inf", 3}, {"infinity", 8}};
-    const bool has_sign = (text < end && (*text == '-' || *text == '+'));
-    const char *first   = text + has_sign;
+    } words[]            = {{"nan", 3}, {"inf", 3}, {"infinity", 8}};
+    const bool  has_sign = (text < end && (*text == '-' || *text == '+'));
+    const char *first    = text + has_sign;
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if ((size_t)(end - first) == words[i].length && strncasecmp(first, words[i].word, words[i].length) == 0) {
+        if ((size_t)(end - first) == words[i].length &&
+            strncasecmp(first, words[i].word, words[i].length) == 0) {
             return by_strtod(text, end, value_p);
         }
     }
@@ -277,8 +281,8 @@ bool ls_decimal_double(const char *text, const char *end, double *value_p)
     if (!parse(text, end, &parsed)) {
         return parse_word(text, end, value_p);
     }
-    if (!parsed.is_truncated && parsed.digits >> (LS_DECIMAL_MANTISSA_BITS + 1) == 0 && parsed.exponent >= -MAX_EXACT_POWER &&
-        parsed.exponent <= MAX_EXACT_POWER) {
+    if (!parsed.is_truncated && parsed.digits >> (LS_DECIMAL_MANTISSA_BITS + 1) == 0 &&
+        parsed.exponent >= -MAX_EXACT_POWER && parsed.exponent <= MAX_EXACT_POWER) {
         const double digits = (double)parsed.digits;
         const double value  = (parsed.exponent < 0) ? digits / exact_powers[-parsed.exponent]
                                                     : digits * exact_powers[parsed.exponent];
@@ -289,9 +293,11 @@ bool ls_decimal_double(const char *text, const char *end, double *value_p)
     /* With digits left out, the value lies between w and w + 1: both must round to the same double. */
     uint64_t above = 0;
 
-    if (parsed.digits == 0 || parsed.exponent < LS_DECIMAL_MIN_POWER || parsed.exponent > LS_DECIMAL_MAX_POWER ||
+    if (parsed.digits == 0 || parsed.exponent < LS_DECIMAL_MIN_POWER ||
+        parsed.exponent > LS_DECIMAL_MAX_POWER ||
         !ls_decimal_product(parsed.digits, parsed.exponent, &bits) ||
-        (parsed.is_truncated && !(ls_decimal_product(parsed.digits + 1, parsed.exponent, &above) && above == bits))) {
+        (parsed.is_truncated &&
+         !(ls_decimal_product(parsed.digits + 1, parsed.exponent, &above) && above == bits))) {
         return by_strtod(text, end, value_p);
     }
     bits |= (uint64_t)parsed.is_negative << 63;
@@ -312,7 +318,8 @@ static bool take_whole(const char *first, const char *end, uint64_t *value_p)
     while (end - first > 1 && *first == '0') {
         first++;
     }
-    /* with 20 digits a value that did not fit has wrapped: the first digit is 1 and the value has 20 digits */
+    /* with 20 digits a value that did not fit has wrapped: the first digit is 1 and the value has 20 digits
+     */
     return end - first <= LS_DECIMAL_MAX_DIGITS ||
            (end - first == LS_DECIMAL_MAX_DIGITS + 1 && *first == '1' && *value_p >= 10000000000000000000U);
 }

@@ -3,7 +3,8 @@
  * Numbers from text that has no end marker.  A double is the one that strtod() gives, bit for bit.
  *
  * A number is [+-] digits [. digits] [e [+-] digits], or inf, infinity, nan in any case, and fills the text
- * from `text` to `end`.  LS_DECIMAL_SLACK bytes after `end` must be readable: digits are taken eight at a time.
+ * from `text` to `end`.  LS_DECIMAL_SLACK bytes after `end` must be readable: digits are taken eight at a
+ * time.
  */
 #ifndef LS_DATA_DECIMAL_H
 #define LS_DATA_DECIMAL_H

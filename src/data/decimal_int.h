@@ -11,8 +11,8 @@
 #define LS_DECIMAL_NUM_POWERS (LS_DECIMAL_MAX_POWER - LS_DECIMAL_MIN_POWER + 1)
 #define LS_DECIMAL_MAX_DIGITS 19 /* that fit into 64 bits */
 
-#define LS_DECIMAL_MANTISSA_BITS 52
-#define LS_DECIMAL_EXPONENT_BIAS 1023
+#define LS_DECIMAL_MANTISSA_BITS  52
+#define LS_DECIMAL_EXPONENT_BIAS  1023
 #define LS_DECIMAL_EXPONENT_LIMIT 0x7ff
 
 __extension__ typedef unsigned __int128 ls_uint128_t;
@@ -24,15 +24,16 @@ typedef struct ls_decimal_power {
 /* 5^q at q - LS_DECIMAL_MIN_POWER, shifted so that the first bit is set; rounded up for negative q. */
 extern ls_decimal_power_t ls_decimal_powers[LS_DECIMAL_NUM_POWERS];
 
-/* The bits of w * 10^q, w not 0; false where 128 bits of 5^q do not decide, or the result is not a normal double. */
+/* The bits of w * 10^q, w not 0; false where 128 bits of 5^q do not decide, or the result is not a normal
+ * double. */
 static inline bool ls_decimal_product(uint64_t w, int q, uint64_t *bits_p)
 {
-    const ls_decimal_power_t   power   = ls_decimal_powers[q - LS_DECIMAL_MIN_POWER];
-    const int       zeros   = __builtin_clzll(w);
-    const uint64_t  shifted = w << zeros;
-    const ls_uint128_t first   = (ls_uint128_t)shifted * power.high;
-    uint64_t        high    = (uint64_t)(first >> 64);
-    uint64_t        low     = (uint64_t)first;
+    const ls_decimal_power_t power   = ls_decimal_powers[q - LS_DECIMAL_MIN_POWER];
+    const int                zeros   = __builtin_clzll(w);
+    const uint64_t           shifted = w << zeros;
+    const ls_uint128_t       first   = (ls_uint128_t)shifted * power.high;
+    uint64_t                 high    = (uint64_t)(first >> 64);
+    uint64_t                 low     = (uint64_t)first;
 
     if ((high & 0x1ff) == 0x1ff) { /* the bits after the mantissa could still carry */
         const uint64_t second = (uint64_t)(((ls_uint128_t)shifted * power.low) >> 64);
@@ -60,7 +61,8 @@ static inline bool ls_decimal_product(uint64_t w, int q, uint64_t *bits_p)
     if (exponent <= 0 || exponent >= LS_DECIMAL_EXPONENT_LIMIT) {
         return false;
     }
-    *bits_p = (mantissa & ((1ULL << LS_DECIMAL_MANTISSA_BITS) - 1)) | ((uint64_t)exponent << LS_DECIMAL_MANTISSA_BITS);
+    *bits_p = (mantissa & ((1ULL << LS_DECIMAL_MANTISSA_BITS) - 1)) |
+              ((uint64_t)exponent << LS_DECIMAL_MANTISSA_BITS);
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HDF5, and NetCDF-4, which is HDF5 with names for dimensions.  Each numeric dataset is a field.  libhdf5 (serial) reads
- * what is chunked, compressed or of another byte order; what lies in the file as it is in memory is read from there.
+ * HDF5, and NetCDF-4, which is HDF5 with names for dimensions.  Each numeric dataset is a field.  libhdf5
+ * (serial) reads what is chunked, compressed or of another byte order; what lies in the file as it is in
+ * memory is read from there.
  */
 #include <string.h>
 
@@ -45,11 +46,12 @@ static ls_status_t check_sizes(const struct ls_reader *reader)
     for (unsigned i = 0; i < reader->fields.num; i++) {
         const ls_hdf5_field_t *field = &reader->fields.list[i];
 
-        if (field->is_plain &&
-            (field->array.offset > reader->plain.bytes || field->array.bytes > reader->plain.bytes - field->array.offset)) {
-            return ls_file_error(reader->plain.path, "", LS_FILE_NOWHERE, field->array.offset,
-                                 "dataset '%s' begins here and has %llu bytes, more than the file: it is damaged or cut short",
-                                 field->array.field.name, (unsigned long long)field->array.bytes);
+        if (field->is_plain && (field->array.offset > reader->plain.bytes ||
+                                field->array.bytes > reader->plain.bytes - field->array.offset)) {
+            return ls_file_error(
+                reader->plain.path, "", LS_FILE_NOWHERE, field->array.offset,
+                "dataset '%s' begins here and has %llu bytes, more than the file: it is damaged or cut short",
+                field->array.field.name, (unsigned long long)field->array.bytes);
         }
     }
     return LS_OK;
@@ -57,15 +59,17 @@ static ls_status_t check_sizes(const struct ls_reader *reader)
 
 static ls_status_t show_fields(struct ls_reader *reader)
 {
-    const unsigned num    = reader->fields.num;
-    uint64_t       chunk  = 1;
-    ls_status_t    status = ls_mem_alloc(num * sizeof(*reader->shown), "fields of an HDF5 file", (void **)&reader->shown);
+    const unsigned num   = reader->fields.num;
+    uint64_t       chunk = 1;
+    ls_status_t    status =
+        ls_mem_alloc(num * sizeof(*reader->shown), "fields of an HDF5 file", (void **)&reader->shown);
 
     for (unsigned i = 0; i < num && status == LS_OK; i++) {
         reader->shown[i] = reader->fields.list[i].array.field;
-        chunk            = reader->fields.list[i].chunk_rows > chunk ? reader->fields.list[i].chunk_rows : chunk;
+        chunk = reader->fields.list[i].chunk_rows > chunk ? reader->fields.list[i].chunk_rows : chunk;
     }
-    reader->info = (ls_data_info_t){.format = "hdf5", .num_fields = num, .fields = reader->shown, .chunk_rows = chunk};
+    reader->info =
+        (ls_data_info_t){.format = "hdf5", .num_fields = num, .fields = reader->shown, .chunk_rows = chunk};
     return status;
 }
 
@@ -81,7 +85,8 @@ static ls_status_t open_file(struct ls_reader *reader)
     reader->file = api->H5Fopen(reader->plain.path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (reader->file < 0) {
         ls_hdf5_api_reason(reason);
-        status = ls_file_error(reader->plain.path, "", LS_FILE_NOWHERE, 0, "it cannot be opened as HDF5: %s", reason);
+        status = ls_file_error(reader->plain.path, "", LS_FILE_NOWHERE, 0, "it cannot be opened as HDF5: %s",
+                               reason);
     } else {
         status = ls_hdf5_fields_find(api, reader->file, reader->plain.path, reader->options, &reader->fields);
     }
@@ -125,14 +130,14 @@ static const ls_data_info_t *hdf5_info(ls_reader_h reader)
 /* ---- reading ------------------------------------------------------------------------------------ */
 
 /* Rows [first, first + count) by libhdf5; its lock is held. */
-static ls_status_t read_by_library(const ls_hdf5_api_t *api, const char *path, const ls_hdf5_field_t *field, uint64_t first,
-                                   uint64_t count, void *memory)
+static ls_status_t read_by_library(const ls_hdf5_api_t *api, const char *path, const ls_hdf5_field_t *field,
+                                   uint64_t first, uint64_t count, void *memory)
 {
-    const ls_data_field_t *shape                         = &field->array.field;
-    hsize_t                start[LS_DATA_MAX_DIMS + 1]   = {first};
-    hsize_t                number[LS_DATA_MAX_DIMS + 1]  = {count};
-    const int              num_dims                      = (int)shape->num_dims + 1;
-    herr_t                 result                        = -1;
+    const ls_data_field_t *shape                        = &field->array.field;
+    hsize_t                start[LS_DATA_MAX_DIMS + 1]  = {first};
+    hsize_t                number[LS_DATA_MAX_DIMS + 1] = {count};
+    const int              num_dims                     = (int)shape->num_dims + 1;
+    herr_t                 result                       = -1;
     char                   reason[LS_HDF5_REASON_ROOM];
 
     for (unsigned i = 0; i < shape->num_dims; i++) {
@@ -149,8 +154,8 @@ static ls_status_t read_by_library(const ls_hdf5_api_t *api, const char *path, c
 
     if (result < 0) {
         ls_hdf5_api_reason(reason);
-        status = ls_file_error(path, "row", first, LS_FILE_NOWHERE, "dataset '%s' cannot be read here or soon after: %s",
-                               shape->name, reason);
+        status = ls_file_error(path, "row", first, LS_FILE_NOWHERE,
+                               "dataset '%s' cannot be read here or soon after: %s", shape->name, reason);
     }
     if (in_file >= 0) {
         api->H5Sclose(in_file);
@@ -161,15 +166,16 @@ static ls_status_t read_by_library(const ls_hdf5_api_t *api, const char *path, c
     return status;
 }
 
-static ls_status_t read_step(const struct ls_reader *reader, const ls_hdf5_field_t *field, uint64_t first, uint64_t count,
-                             void *memory)
+static ls_status_t read_step(const struct ls_reader *reader, const ls_hdf5_field_t *field, uint64_t first,
+                             uint64_t count, void *memory)
 {
     const uint64_t       row_bytes = field->array.field.row_bytes;
     const ls_hdf5_api_t *api;
     ls_status_t          status;
 
     if (field->is_plain) {
-        return ls_file_read(&reader->plain, field->array.offset + first * row_bytes, count * row_bytes, memory);
+        return ls_file_read(&reader->plain, field->array.offset + first * row_bytes, count * row_bytes,
+                            memory);
     }
     status = ls_hdf5_api_begin(&api);
     if (status == LS_OK) {
@@ -179,8 +185,8 @@ static ls_status_t read_step(const struct ls_reader *reader, const ls_hdf5_field
     return status;
 }
 
-static ls_status_t read_field(const struct ls_reader *reader, const ls_hdf5_field_t *field, uint64_t first, uint64_t count,
-                              char *memory)
+static ls_status_t read_field(const struct ls_reader *reader, const ls_hdf5_field_t *field, uint64_t first,
+                              uint64_t count, char *memory)
 {
     const uint64_t row_bytes = field->array.field.row_bytes > 0 ? field->array.field.row_bytes : 1;
     uint64_t       step      = STEP_BYTES / row_bytes / field->chunk_rows * field->chunk_rows;
@@ -217,7 +223,8 @@ static ls_status_t hdf5_map(ls_reader_h reader, unsigned field, const void **row
     const ls_hdf5_field_t *one = &reader->fields.list[field];
 
     if (!one->is_plain) {
-        return ls_error_set(LS_ERR_UNSUPPORTED, "%s: dataset '%s' is chunked, compressed or of another type than in memory",
+        return ls_error_set(LS_ERR_UNSUPPORTED,
+                            "%s: dataset '%s' is chunked, compressed or of another type than in memory",
                             reader->plain.path, one->array.field.name);
     }
     return ls_array_map(&one->array, &reader->plain, 0, rows_p);

@@ -51,8 +51,8 @@ static hid_t make_float16(void)
 
 static ls_status_t load(void)
 {
-    void *library = open_library();
-    bool  is_good = true;
+    void  *library = open_library();
+    bool   is_good = true;
     hid_t *id;
 
     if (library == NULL) {
@@ -62,18 +62,19 @@ static ls_status_t load(void)
     LS_HDF5_FUNCTIONS(FIND)
 #undef FIND
     is_good = is_good && api.H5open() >= 0;
-#define FIND(_name, _symbol)                                \
-    if (is_good && find(library, #_symbol, &id)) {          \
-        api._name = *id;                                    \
-    } else {                                                \
-        is_good = false;                                    \
+#define FIND(_name, _symbol)                       \
+    if (is_good && find(library, #_symbol, &id)) { \
+        api._name = *id;                           \
+    } else {                                       \
+        is_good = false;                           \
     }
     LS_HDF5_IDS(FIND)
 #undef FIND
     api.native_float16 = is_good ? make_float16() : -1;
     if (api.native_float16 < 0) {
         dlclose(library);
-        return ls_error_set(LS_ERR_UNSUPPORTED, "HDF5 cannot be read: %s is not the library that this was built for",
+        return ls_error_set(LS_ERR_UNSUPPORTED,
+                            "HDF5 cannot be read: %s is not the library that this was built for",
                             LOCKSTEP_HDF5_NAME);
     }
     is_loaded = true;
@@ -111,7 +112,8 @@ static herr_t add_reason(unsigned n, const H5E_error2_t *error, void *reason)
     const size_t used = strlen(reason);
 
     if (n < REASONS && error->desc != NULL) {
-        snprintf((char *)reason + used, LS_HDF5_REASON_ROOM - used, "%s%s", used > 0 ? "; " : "", error->desc);
+        snprintf((char *)reason + used, LS_HDF5_REASON_ROOM - used, "%s%s", used > 0 ? "; " : "",
+                 error->desc);
     }
     return 0;
 }

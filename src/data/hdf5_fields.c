@@ -36,7 +36,8 @@ static bool is_bool(const ls_hdf5_api_t *api, hid_t type)
 {
     bool found = false;
 
-    if (api->H5Tget_class(type) != H5T_ENUM || api->H5Tget_size(type) != 1 || api->H5Tget_nmembers(type) != 2) {
+    if (api->H5Tget_class(type) != H5T_ENUM || api->H5Tget_size(type) != 1 ||
+        api->H5Tget_nmembers(type) != 2) {
         return false;
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -98,11 +99,12 @@ static ls_data_type_t type_of(const ls_hdf5_api_t *api, hid_t type)
 static hid_t memory_type_of(const ls_hdf5_api_t *api, ls_data_type_t type)
 {
     const hid_t types[LS_DATA_TYPE_COUNT] = {
-        [LS_DATA_BOOL] = api->native_int8,     [LS_DATA_INT8] = api->native_int8,       [LS_DATA_INT16] = api->native_int16,
-        [LS_DATA_INT32] = api->native_int32,   [LS_DATA_INT64] = api->native_int64,     [LS_DATA_UINT8] = api->native_uint8,
-        [LS_DATA_UINT16] = api->native_uint16, [LS_DATA_UINT32] = api->native_uint32,   [LS_DATA_UINT64] = api->native_uint64,
-        [LS_DATA_FLOAT16] = api->native_float16, [LS_DATA_FLOAT32] = api->native_float32,
-        [LS_DATA_FLOAT64] = api->native_float64,
+        [LS_DATA_BOOL] = api->native_int8,       [LS_DATA_INT8] = api->native_int8,
+        [LS_DATA_INT16] = api->native_int16,     [LS_DATA_INT32] = api->native_int32,
+        [LS_DATA_INT64] = api->native_int64,     [LS_DATA_UINT8] = api->native_uint8,
+        [LS_DATA_UINT16] = api->native_uint16,   [LS_DATA_UINT32] = api->native_uint32,
+        [LS_DATA_UINT64] = api->native_uint64,   [LS_DATA_FLOAT16] = api->native_float16,
+        [LS_DATA_FLOAT32] = api->native_float32, [LS_DATA_FLOAT64] = api->native_float64,
     };
 
     return types[type];
@@ -110,7 +112,8 @@ static hid_t memory_type_of(const ls_hdf5_api_t *api, ls_data_type_t type)
 
 /* ---- one dataset -------------------------------------------------------------------------------- */
 
-static const char *describe_shape(const ls_hdf5_api_t *api, hid_t space, ls_data_type_t type, ls_hdf5_field_t *field)
+static const char *describe_shape(const ls_hdf5_api_t *api, hid_t space, ls_data_type_t type,
+                                  ls_hdf5_field_t *field)
 {
     hsize_t   dims[H5S_MAX_RANK];
     uint64_t  shape[LS_DATA_MAX_DIMS + 1];
@@ -126,11 +129,14 @@ static const char *describe_shape(const ls_hdf5_api_t *api, hid_t space, ls_data
     for (int i = 0; i < num_dims; i++) {
         shape[i] = dims[i];
     }
-    return ls_array_describe(&field->array, type, shape, (unsigned)num_dims) ? NULL : "its size is larger than any file";
+    return ls_array_describe(&field->array, type, shape, (unsigned)num_dims)
+               ? NULL
+               : "its size is larger than any file";
 }
 
 /* Chunked: rows are cheap in bands of a chunk's height, and a band should stay in libhdf5's cache. */
-static void describe_chunks(const ls_hdf5_api_t *api, hid_t create_list, ls_hdf5_field_t *field, size_t *band_bytes_p)
+static void describe_chunks(const ls_hdf5_api_t *api, hid_t create_list, ls_hdf5_field_t *field,
+                            size_t *band_bytes_p)
 {
     hsize_t                chunk[H5S_MAX_RANK];
     const ls_data_field_t *shape = &field->array.field;
@@ -150,7 +156,8 @@ static void describe_chunks(const ls_hdf5_api_t *api, hid_t create_list, ls_hdf5
     *band_bytes_p = band < (double)MAX_CACHE_BYTES ? (size_t)band : 0;
 }
 
-static void describe_layout(const ls_hdf5_api_t *api, hid_t file_type, ls_hdf5_field_t *field, size_t *band_bytes_p)
+static void describe_layout(const ls_hdf5_api_t *api, hid_t file_type, ls_hdf5_field_t *field,
+                            size_t *band_bytes_p)
 {
     const hid_t create_list = api->H5Dget_create_plist(field->dataset);
 
@@ -159,8 +166,9 @@ static void describe_layout(const ls_hdf5_api_t *api, hid_t file_type, ls_hdf5_f
     if (create_list < 0) {
         return;
     }
-    const H5D_layout_t layout  = api->H5Pget_layout(create_list);
-    const bool         is_same = api->H5Tequal(file_type, field->memory_type) > 0 || field->array.field.type == LS_DATA_BOOL;
+    const H5D_layout_t layout = api->H5Pget_layout(create_list);
+    const bool         is_same =
+        api->H5Tequal(file_type, field->memory_type) > 0 || field->array.field.type == LS_DATA_BOOL;
 
     if (layout == H5D_CHUNKED) {
         describe_chunks(api, create_list, field, band_bytes_p);
@@ -176,7 +184,8 @@ static void describe_layout(const ls_hdf5_api_t *api, hid_t file_type, ls_hdf5_f
 }
 
 /* Opens it again with room for a band of chunks. */
-static void enlarge_cache(const ls_hdf5_api_t *api, hid_t file, const char *name, size_t bytes, hid_t *dataset)
+static void enlarge_cache(const ls_hdf5_api_t *api, hid_t file, const char *name, size_t bytes,
+                          hid_t *dataset)
 {
     const hid_t access = api->H5Pcreate(api->dataset_access);
 
@@ -208,8 +217,9 @@ static const char *describe(const visit_t *visit, const char *name, ls_hdf5_fiel
     }
     if (reason == NULL) {
         field->memory_type = memory_type_of(api, type);
-        field->is_scale    = api->H5Aexists(field->dataset, "REFERENCE_LIST") > 0 ||
-                          (api->H5Aexists(field->dataset, "CLASS") > 0 && api->H5Aexists(field->dataset, "NAME") > 0);
+        field->is_scale =
+            api->H5Aexists(field->dataset, "REFERENCE_LIST") > 0 ||
+            (api->H5Aexists(field->dataset, "CLASS") > 0 && api->H5Aexists(field->dataset, "NAME") > 0);
         describe_layout(api, file_type, field, &band);
         if (band > 0) {
             enlarge_cache(api, visit->file, name, band, &field->dataset);
@@ -234,8 +244,8 @@ static ls_status_t keep(ls_hdf5_fields_t *fields, const char *name, const ls_hdf
     if (fields->num == fields->room) {
         const unsigned room = fields->room * 2 + 8;
 
-        status = ls_mem_resize((void **)&fields->list, fields->room * sizeof(*fields->list), room * sizeof(*fields->list),
-                               "datasets of an HDF5 file");
+        status       = ls_mem_resize((void **)&fields->list, fields->room * sizeof(*fields->list),
+                                     room * sizeof(*fields->list), "datasets of an HDF5 file");
         fields->room = status == LS_OK ? room : fields->room;
     }
     if (status == LS_OK) {
@@ -317,8 +327,8 @@ void ls_hdf5_fields_clear(const ls_hdf5_api_t *api, ls_hdf5_fields_t *fields)
     *fields = (ls_hdf5_fields_t){0};
 }
 
-ls_status_t ls_hdf5_fields_find(const ls_hdf5_api_t *api, hid_t file, const char *path, const ls_data_options_t *options,
-                                ls_hdf5_fields_t *fields_p)
+ls_status_t ls_hdf5_fields_find(const ls_hdf5_api_t *api, hid_t file, const char *path,
+                                const ls_data_options_t *options, ls_hdf5_fields_t *fields_p)
 {
     ls_hdf5_fields_t fields = {0};
     visit_t          visit  = {.api = api, .file = file, .path = path, .options = options, .fields = &fields};
@@ -328,13 +338,15 @@ ls_status_t ls_hdf5_fields_find(const ls_hdf5_api_t *api, hid_t file, const char
         char reason[LS_HDF5_REASON_ROOM];
 
         ls_hdf5_api_reason(reason);
-        visit.status = ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "its groups cannot be listed: %s", reason);
+        visit.status = ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                                     "its groups cannot be listed: %s", reason);
     }
     if (visit.status == LS_OK) {
         drop_scales(&visit);
     }
     if (visit.status == LS_OK && fields.num == 0) {
-        visit.status = ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "it holds no dataset of numbers with rows");
+        visit.status = ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                                     "it holds no dataset of numbers with rows");
     }
     if (visit.status != LS_OK) {
         ls_hdf5_fields_clear(api, &fields);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NetCDF classic (CDF-1, 2, 5).  Each rank reads its own rows by itself; docs/design/data.md says why not through
- * PnetCDF.  NetCDF-4 files are HDF5.
+ * NetCDF classic (CDF-1, 2, 5).  Each rank reads its own rows by itself; docs/design/data.md says why not
+ * through PnetCDF.  NetCDF-4 files are HDF5.
  */
 #include <string.h>
 
@@ -36,7 +36,8 @@ static bool is_wanted(const ls_data_options_t *options, const char *name)
     return false;
 }
 
-/* What people mean by the data of a file: not its coordinates, texts and single numbers, unless they ask for them. */
+/* What people mean by the data of a file: not its coordinates, texts and single numbers, unless they ask for
+ * them. */
 static bool is_data(const ls_netcdf_variable_t *variable)
 {
     return variable->has_rows && !variable->is_text && !variable->is_coordinate;
@@ -46,8 +47,8 @@ static ls_status_t choose_fields(struct ls_reader *reader)
 {
     const ls_netcdf_header_t *header   = &reader->header;
     unsigned                  num_data = 0, num = 0;
-    ls_status_t               status =
-        ls_mem_alloc(header->num_variables * sizeof(*reader->fields), "fields of a NetCDF file", (void **)&reader->fields);
+    ls_status_t               status = ls_mem_alloc(header->num_variables * sizeof(*reader->fields),
+                                                    "fields of a NetCDF file", (void **)&reader->fields);
 
     if (status == LS_OK) {
         status = ls_mem_alloc(header->num_variables * sizeof(*reader->variables), "fields of a NetCDF file",
@@ -68,9 +69,11 @@ static ls_status_t choose_fields(struct ls_reader *reader)
             reader->fields[num++]  = variable->array.field;
         }
     }
-    reader->info = (ls_data_info_t){.format = "netcdf", .num_fields = num, .fields = reader->fields, .chunk_rows = 1};
+    reader->info =
+        (ls_data_info_t){.format = "netcdf", .num_fields = num, .fields = reader->fields, .chunk_rows = 1};
     return num > 0 ? LS_OK
-                   : ls_file_error(reader->file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "it holds no variable with rows");
+                   : ls_file_error(reader->file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                                   "it holds no variable with rows");
 }
 
 static void netcdf_close(ls_reader_h reader)
@@ -114,18 +117,19 @@ static const ls_data_info_t *netcdf_info(ls_reader_h reader)
 /* ---- reading ------------------------------------------------------------------------------------ */
 
 /* Short rows with others in between: as many records as fit into the buffer at a time. */
-static ls_status_t read_picked(const ls_file_t *file, const ls_netcdf_variable_t *variable, uint64_t first, uint64_t count,
-                               char *memory)
+static ls_status_t read_picked(const ls_file_t *file, const ls_netcdf_variable_t *variable, uint64_t first,
+                               uint64_t count, char *memory)
 {
     const uint64_t row_bytes = variable->array.field.row_bytes, stride = variable->stride;
-    const uint64_t most      = BUFFER_BYTES / stride + 1;
-    char          *buffer    = NULL;
-    ls_status_t    status    = ls_mem_alloc(most * stride, "records of a NetCDF file", (void **)&buffer);
+    const uint64_t most   = BUFFER_BYTES / stride + 1;
+    char          *buffer = NULL;
+    ls_status_t    status = ls_mem_alloc(most * stride, "records of a NetCDF file", (void **)&buffer);
 
     for (uint64_t done = 0; done < count && status == LS_OK;) {
         const uint64_t now = count - done < most ? count - done : most;
 
-        status = ls_file_read(file, variable->array.offset + (first + done) * stride, (now - 1) * stride + row_bytes, buffer);
+        status = ls_file_read(file, variable->array.offset + (first + done) * stride,
+                              (now - 1) * stride + row_bytes, buffer);
         for (uint64_t i = 0; i < now && status == LS_OK; i++) {
             memcpy(memory + (done + i) * row_bytes, buffer + i * stride, row_bytes);
         }
@@ -135,17 +139,18 @@ static ls_status_t read_picked(const ls_file_t *file, const ls_netcdf_variable_t
     return status;
 }
 
-static ls_status_t read_step(const ls_file_t *file, const ls_netcdf_variable_t *variable, uint64_t first, uint64_t count,
-                             char *memory)
+static ls_status_t read_step(const ls_file_t *file, const ls_netcdf_variable_t *variable, uint64_t first,
+                             uint64_t count, char *memory)
 {
     const uint64_t row_bytes = variable->array.field.row_bytes, begin = variable->array.offset;
-    ls_status_t    status    = LS_OK;
+    ls_status_t    status = LS_OK;
 
     if (variable->stride == row_bytes) {
         status = ls_file_read(file, begin + first * row_bytes, count * row_bytes, memory);
     } else if (row_bytes >= LONG_ROW || variable->stride > BUFFER_BYTES) {
         for (uint64_t i = 0; i < count && status == LS_OK; i++) {
-            status = ls_file_read(file, begin + (first + i) * variable->stride, row_bytes, memory + i * row_bytes);
+            status =
+                ls_file_read(file, begin + (first + i) * variable->stride, row_bytes, memory + i * row_bytes);
         }
     } else {
         status = read_picked(file, variable, first, count, memory);
@@ -156,8 +161,8 @@ static ls_status_t read_step(const ls_file_t *file, const ls_netcdf_variable_t *
     return status;
 }
 
-static ls_status_t read_variable(const struct ls_reader *reader, const ls_netcdf_variable_t *variable, uint64_t first,
-                                 uint64_t count, char *memory)
+static ls_status_t read_variable(const struct ls_reader *reader, const ls_netcdf_variable_t *variable,
+                                 uint64_t first, uint64_t count, char *memory)
 {
     const uint64_t row_bytes = variable->array.field.row_bytes;
     const uint64_t step      = row_bytes < STEP_BYTES ? STEP_BYTES / (row_bytes > 0 ? row_bytes : 1) : 1;
@@ -193,7 +198,8 @@ static ls_status_t netcdf_map(ls_reader_h reader, unsigned field, const void **r
     const ls_netcdf_variable_t *variable = &reader->header.variables[reader->variables[field]];
 
     if (variable->stride != variable->array.field.row_bytes) {
-        return ls_error_set(LS_ERR_UNSUPPORTED, "%s: the rows of variable '%s' have those of others in between",
+        return ls_error_set(LS_ERR_UNSUPPORTED,
+                            "%s: the rows of variable '%s' have those of others in between",
                             reader->file.path, variable->array.field.name);
     }
     return ls_array_map(&variable->array, &reader->file, 0, rows_p);

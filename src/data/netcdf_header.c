@@ -16,11 +16,11 @@
 #define NO_DIMENSION   UINT64_MAX
 
 /* By nc_type; 1 to 6 are in all versions, the others in CDF-5 only. */
-static const ls_data_type_t types[] = {LS_DATA_AUTO,  LS_DATA_INT8,    LS_DATA_UINT8,   LS_DATA_INT16,
-                                       LS_DATA_INT32, LS_DATA_FLOAT32, LS_DATA_FLOAT64, LS_DATA_UINT8,
-                                       LS_DATA_UINT16, LS_DATA_UINT32, LS_DATA_INT64,   LS_DATA_UINT64};
+static const ls_data_type_t types[] = {LS_DATA_AUTO,   LS_DATA_INT8,    LS_DATA_UINT8,   LS_DATA_INT16,
+                                       LS_DATA_INT32,  LS_DATA_FLOAT32, LS_DATA_FLOAT64, LS_DATA_UINT8,
+                                       LS_DATA_UINT16, LS_DATA_UINT32,  LS_DATA_INT64,   LS_DATA_UINT64};
 
-#define TYPE_CHAR  2
+#define TYPE_CHAR         2
 #define NUM_CLASSIC_TYPES 7
 
 typedef struct dimension {
@@ -45,12 +45,12 @@ typedef struct cursor {
     uint64_t     record_dimension; /* NO_DIMENSION: none */
 } cursor_t;
 
-#define FAIL(_cursor, ...)                                                                                      \
-    do {                                                                                                        \
-        if ((_cursor)->status == LS_OK) {                                                                       \
-            (_cursor)->status = ls_file_error((_cursor)->file->path, "", LS_FILE_NOWHERE, (_cursor)->offset,    \
-                                              __VA_ARGS__);                                                     \
-        }                                                                                                       \
+#define FAIL(_cursor, ...)                                                                                 \
+    do {                                                                                                   \
+        if ((_cursor)->status == LS_OK) {                                                                  \
+            (_cursor)->status =                                                                            \
+                ls_file_error((_cursor)->file->path, "", LS_FILE_NOWHERE, (_cursor)->offset, __VA_ARGS__); \
+        }                                                                                                  \
     } while (0)
 
 /* ---- bytes -------------------------------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static uint64_t take(cursor_t *cursor, unsigned bytes)
         const uint64_t left   = cursor->file->bytes - cursor->offset;
         cursor->buffer_offset = cursor->offset;
         cursor->buffer_bytes  = left < sizeof(cursor->buffer) ? (size_t)left : sizeof(cursor->buffer);
-        cursor->status        = ls_file_read(cursor->file, cursor->offset, cursor->buffer_bytes, cursor->buffer);
+        cursor->status = ls_file_read(cursor->file, cursor->offset, cursor->buffer_bytes, cursor->buffer);
     }
     if (cursor->status != LS_OK) {
         return 0;
@@ -109,7 +109,8 @@ static void take_name(cursor_t *cursor, char name[MAX_NAME_BYTES + 1])
     const uint64_t length = take_count(cursor);
 
     if (length > MAX_NAME_BYTES) {
-        FAIL(cursor, "a name of %" PRIu64 " bytes should follow; names have at most %d", length, MAX_NAME_BYTES);
+        FAIL(cursor, "a name of %" PRIu64 " bytes should follow; names have at most %d", length,
+             MAX_NAME_BYTES);
     }
     for (uint64_t i = 0; i < length && cursor->status == LS_OK; i++) {
         name[i] = (char)take(cursor, 1);
@@ -161,7 +162,8 @@ static void take_dimensions(cursor_t *cursor)
 
     cursor->record_dimension = NO_DIMENSION;
     if (cursor->status == LS_OK) {
-        cursor->status = ls_mem_alloc(count * sizeof(dimension_t), "dimensions of a NetCDF file", (void **)&cursor->dimensions);
+        cursor->status = ls_mem_alloc(count * sizeof(dimension_t), "dimensions of a NetCDF file",
+                                      (void **)&cursor->dimensions);
     }
     for (uint64_t i = 0; i < count && cursor->status == LS_OK; i++) {
         take_name(cursor, cursor->dimensions[i].name);
@@ -182,8 +184,8 @@ static void skip_attributes(cursor_t *cursor)
     const uint64_t count = take_list(cursor, TAG_ATTRIBUTE, "attributes");
 
     for (uint64_t i = 0; i < count && cursor->status == LS_OK; i++) {
-        char           name[MAX_NAME_BYTES + 1];
-        uint64_t       number, bytes;
+        char     name[MAX_NAME_BYTES + 1];
+        uint64_t number, bytes;
 
         take_name(cursor, name);
         const ls_data_type_t type   = take_type(cursor, &number);
@@ -197,13 +199,15 @@ static void skip_attributes(cursor_t *cursor)
     }
 }
 
-static void take_shape(cursor_t *cursor, const char *name, uint64_t *shape, unsigned num_dims, ls_netcdf_variable_t *variable)
+static void take_shape(cursor_t *cursor, const char *name, uint64_t *shape, unsigned num_dims,
+                       ls_netcdf_variable_t *variable)
 {
     for (unsigned i = 0; i < num_dims && cursor->status == LS_OK; i++) {
         const uint64_t id = take_count(cursor);
 
         if (id >= cursor->num_dimensions) {
-            FAIL(cursor, "variable '%s' has dimension %" PRIu64 ", but there are %" PRIu64, name, id, cursor->num_dimensions);
+            FAIL(cursor, "variable '%s' has dimension %" PRIu64 ", but there are %" PRIu64, name, id,
+                 cursor->num_dimensions);
             return;
         }
         if (id == cursor->record_dimension && i > 0) {
@@ -212,7 +216,7 @@ static void take_shape(cursor_t *cursor, const char *name, uint64_t *shape, unsi
         }
         variable->is_record |= (id == cursor->record_dimension);
         variable->is_coordinate = (num_dims == 1 && strcmp(name, cursor->dimensions[id].name) == 0);
-        shape[i]                = id == cursor->record_dimension ? cursor->num_records : cursor->dimensions[id].length;
+        shape[i] = id == cursor->record_dimension ? cursor->num_records : cursor->dimensions[id].length;
     }
 }
 
@@ -220,13 +224,14 @@ static void take_variable(cursor_t *cursor, ls_netcdf_variable_t *variable)
 {
     char     name[MAX_NAME_BYTES + 1];
     uint64_t shape[LS_DATA_MAX_DIMS + 1] = {0};
-    uint64_t number = 0;
+    uint64_t number                      = 0;
 
     take_name(cursor, name);
     const uint64_t num_dims = take_count(cursor);
 
     if (cursor->status == LS_OK && num_dims > LS_DATA_MAX_DIMS + 1) {
-        FAIL(cursor, "variable '%s' has %" PRIu64 " dimensions; at most %d can be read", name, num_dims, LS_DATA_MAX_DIMS + 1);
+        FAIL(cursor, "variable '%s' has %" PRIu64 " dimensions; at most %d can be read", name, num_dims,
+             LS_DATA_MAX_DIMS + 1);
     }
     if (cursor->status == LS_OK) {
         take_shape(cursor, name, shape, (unsigned)num_dims, variable);
@@ -234,7 +239,8 @@ static void take_variable(cursor_t *cursor, ls_netcdf_variable_t *variable)
     skip_attributes(cursor);
     const ls_data_type_t type = take_type(cursor, &number);
 
-    (void)take(cursor, cursor->version == 5 ? 8 : 4); /* its size, which follows from the shape and may be wrong */
+    (void)take(cursor,
+               cursor->version == 5 ? 8 : 4); /* its size, which follows from the shape and may be wrong */
     variable->array.offset     = take(cursor, cursor->version == 1 ? 4 : 8);
     variable->array.is_swapped = ls_data_type_size(type) > 1;
     variable->is_text          = (number == TYPE_CHAR);
@@ -243,7 +249,8 @@ static void take_variable(cursor_t *cursor, ls_netcdf_variable_t *variable)
         FAIL(cursor, "variable '%s' is larger than any file", name);
     }
     if (cursor->status == LS_OK) {
-        cursor->status = ls_mem_strdup(name, "name of a variable", (char **)(uintptr_t)&variable->array.field.name);
+        cursor->status =
+            ls_mem_strdup(name, "name of a variable", (char **)(uintptr_t)&variable->array.field.name);
     }
 }
 
@@ -312,12 +319,14 @@ static void check_ends(cursor_t *cursor, const ls_netcdf_header_t *header)
             continue;
         }
         if (__builtin_mul_overflow(field->num_rows - 1, variable->stride, &span) ||
-            __builtin_add_overflow(span, field->row_bytes, &span) || variable->array.offset > cursor->file->bytes ||
+            __builtin_add_overflow(span, field->row_bytes, &span) ||
+            variable->array.offset > cursor->file->bytes ||
             span > cursor->file->bytes - variable->array.offset) {
-            cursor->status = ls_file_error(cursor->file->path, "row", field->num_rows - 1, variable->array.offset,
-                                           "variable '%s' begins at this byte and has %" PRIu64 " rows, which need more than "
-                                           "the %" PRIu64 " bytes of the file: it is cut short, or its header is wrong",
-                                           field->name, field->num_rows, cursor->file->bytes);
+            cursor->status = ls_file_error(
+                cursor->file->path, "row", field->num_rows - 1, variable->array.offset,
+                "variable '%s' begins at this byte and has %" PRIu64 " rows, which need more than "
+                "the %" PRIu64 " bytes of the file: it is cut short, or its header is wrong",
+                field->name, field->num_rows, cursor->file->bytes);
         }
     }
 }
@@ -327,8 +336,8 @@ static void take_variables(cursor_t *cursor, ls_netcdf_header_t *header)
     const uint64_t count = take_list(cursor, TAG_VARIABLE, "variables");
 
     if (cursor->status == LS_OK) {
-        cursor->status =
-            ls_mem_alloc(count * sizeof(*header->variables), "variables of a NetCDF file", (void **)&header->variables);
+        cursor->status = ls_mem_alloc(count * sizeof(*header->variables), "variables of a NetCDF file",
+                                      (void **)&header->variables);
     }
     for (uint64_t i = 0; i < count && cursor->status == LS_OK; i++) {
         header->num_variables = (unsigned)i + 1;
@@ -338,10 +347,11 @@ static void take_variables(cursor_t *cursor, ls_netcdf_header_t *header)
 
 static void take_magic(cursor_t *cursor)
 {
-    const uint64_t magic = take(cursor, 4);
+    const uint64_t magic   = take(cursor, 4);
     const int      version = (int)(magic & 0xff);
 
-    if (cursor->status == LS_OK && (magic >> 8 != 0x434446 || (version != 1 && version != 2 && version != 5))) {
+    if (cursor->status == LS_OK &&
+        (magic >> 8 != 0x434446 || (version != 1 && version != 2 && version != 5))) {
         cursor->offset = 0;
         FAIL(cursor, "it does not begin with CDF and 1, 2 or 5: this is no classic NetCDF file");
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of NetCDF's classic formats: CDF-1, CDF-2 (64-bit offsets) and CDF-5 (64-bit counts).  Everything is
- * big-endian and padded to 4 bytes:
+ * The header of NetCDF's classic formats: CDF-1, CDF-2 (64-bit offsets) and CDF-5 (64-bit counts). Everything
+ * is big-endian and padded to 4 bytes:
  *
  *   'C' 'D' 'F' version, number of records, list of dimensions, list of attributes, list of variables
  *
- * A variable whose first dimension has length 0 is a record variable: its rows are `record_bytes` apart, those of the
- * other record variables in between.  The rows of any other variable lie one after another.
+ * A variable whose first dimension has length 0 is a record variable: its rows are `record_bytes` apart,
+ * those of the other record variables in between.  The rows of any other variable lie one after another.
  */
 #ifndef LS_DATA_NETCDF_HEADER_H
 #define LS_DATA_NETCDF_HEADER_H
@@ -14,8 +14,8 @@
 #include "data/array.h"
 
 typedef struct ls_netcdf_variable {
-    ls_array_t array;         /* name owned; offset of row 0; bytes without what is in between */
-    uint64_t   stride;        /* from row to row */
+    ls_array_t array;  /* name owned; offset of row 0; bytes without what is in between */
+    uint64_t   stride; /* from row to row */
     bool       is_record;
     bool       is_text;       /* NC_CHAR */
     bool       is_coordinate; /* has the name of its only dimension: it labels the others' rows or columns */

@@ -214,7 +214,7 @@ def test_columns_are_chosen_by_name_or_number(table, table_file):
         assert data.names == ["label", "x"]
         got = data.read()
     assert same(got["label"], table["label"]) and same(got["x"], table["x"])
-    with Data(table_file, columns=["4", "0"]) as data:
+    with Data(table_file, columns=[4, "0"]) as data:
         assert data.names == ["label", "x"]
     with pytest.raises(DataError, match="there is no field 'nope'"):
         Data(table_file, columns=["nope"])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scanner's paths against a reader of one byte after another, and the fast numbers against the careful ones. */
+/* The scanner's paths against a reader of one byte after another, and the fast numbers against the careful
+ * ones. */
 #include "data/csv_scan.h"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 static const ls_csv_marks_t marks = {.delimiter = ',', .quote = '"'};
 
-static const ls_csv_scan_ops_t *(*const paths[])(void) = {ls_csv_scan_c_get, ls_csv_scan_avx2_get, ls_csv_scan_avx512_get};
+static const ls_csv_scan_ops_t *(*const paths[])(void) = {ls_csv_scan_c_get, ls_csv_scan_avx2_get,
+                                                          ls_csv_scan_avx512_get};
 
 /* Exactly as many bytes as there are, and the slack, so that ASan sees what is read beyond. */
 static char *random_text(size_t length)
@@ -38,8 +40,8 @@ static ls_csv_count_t count_slowly(const char *before, const char *text, size_t 
         int      is_closed = (start == 0 && before[1] == '"');
 
         for (size_t i = 0; i < length; i++) {
-            const char last  = i > 0 ? text[i - 1] : before[1];
-            const char older = i > 1 ? text[i - 2] : i == 1 ? before[1] : before[0];
+            const char last   = i > 0 ? text[i - 1] : before[1];
+            const char older  = i > 1 ? text[i - 2] : i == 1 ? before[1] : before[0];
             int        is_bad = is_closed && strchr(",\n\r\"", text[i]) == NULL;
 
             is_bad |= (is_closed && text[i] == '\0');
@@ -55,7 +57,8 @@ static ls_csv_count_t count_slowly(const char *before, const char *text, size_t 
             if (text[i] == '\0' && count.nul == LS_CSV_SCAN_NONE) {
                 count.nul = i;
             }
-            count.rows[start] += (text[i] == '\n' && !inside && last != '\n' && !(last == '\r' && older == '\n'));
+            count.rows[start] +=
+                (text[i] == '\n' && !inside && last != '\n' && !(last == '\r' && older == '\n'));
         }
         count.is_odd = inside ^ start;
     }
@@ -78,7 +81,7 @@ static void check_count(const ls_csv_scan_ops_t *ops, const char *before, const 
 
 static void check_ends(const ls_csv_scan_ops_t *ops, unsigned is_inside, const char *text, size_t length)
 {
-    uint32_t *positions = malloc((length + 8) * sizeof(*positions));
+    uint32_t *positions  = malloc((length + 8) * sizeof(*positions));
     unsigned  got_inside = is_inside;
     size_t    num_lines = 0, num = 0, lines = 0;
     size_t    got = ops->ends(&marks, text, length, &got_inside, positions, &num_lines);
@@ -120,7 +123,7 @@ static void test_all_paths_see_the_same_rows_and_fields(void)
 
 static const char *random_number(void)
 {
-    static char text[80];
+    static char  text[80];
     const double value = ((double)rand() / RAND_MAX - 0.5) * (rand() % 3 == 0 ? 1e7 : 2);
 
     switch (rand() % 6) {
@@ -137,11 +140,13 @@ static const char *random_number(void)
         snprintf(text, sizeof(text), "%d", rand() - RAND_MAX / 2);
         break;
     case 4: /* no numbers, or not plain ones */
-        snprintf(text, sizeof(text), "%s", (const char *[]){"", "-", ".", "1.2.3", "e+05", "1e5", "- 1", "\"1\"", "1..", "-.e+01",
-                                                            "+1", "12345678901234567890", "0.e-01"}[rand() % 13]);
+        snprintf(text, sizeof(text), "%s",
+                 (const char *[]){"", "-", ".", "1.2.3", "e+05", "1e5", "- 1", "\"1\"", "1..", "-.e+01", "+1",
+                                  "12345678901234567890", "0.e-01"}[rand() % 13]);
         break;
     default:
-        snprintf(text, sizeof(text), "%s%d.%c5", rand() % 2 ? "-" : "", rand() % 100, rand() % 30 == 0 ? 'x' : '0' + rand() % 10);
+        snprintf(text, sizeof(text), "%s%d.%c5", rand() % 2 ? "-" : "", rand() % 100,
+                 rand() % 30 == 0 ? 'x' : '0' + rand() % 10);
     }
     return text;
 }
@@ -149,7 +154,7 @@ static const char *random_number(void)
 /* Fields one after another, as in a single row; what is taken must be what decimal.c takes, bit for bit. */
 static void test_plain_numbers_are_the_careful_ones(void)
 {
-    const ls_csv_plain_ops_t *ops = ls_csv_plain_get();
+    const ls_csv_plain_ops_t *ops       = ls_csv_plain_get();
     int                       num_taken = 0, num_left = 0;
 
     srand(2);
@@ -161,8 +166,8 @@ static void test_plain_numbers_are_the_careful_ones(void)
         int64_t  whole = 0, expected_whole = 0;
 
         memset(memory, "0.,-9"[trial % 5], sizeof(memory));
-        ends[1] = (uint32_t)snprintf(data, 80, "%s", random_number());
-        data[ends[1]] = ',';
+        ends[1]                    = (uint32_t)snprintf(data, 80, "%s", random_number());
+        data[ends[1]]              = ',';
         const ls_csv_plain_t field = {.data = data, .ends = ends + 1, .stride = 1, .count = 1};
 
         const bool is_number = ls_decimal_double(data, data + ends[1], &expected);

@@ -59,7 +59,8 @@ static void test_random_doubles_are_those_of_strtod(void)
         snprintf(text, sizeof(text), "%" PRIu64 ".%" PRIu64 "e%d", random_bits() >> random_below(64),
                  random_bits() >> random_below(64), random_below(700) - 350);
         check_same(text);
-        snprintf(text, sizeof(text), "%" PRIu64 "e%d", random_bits() >> random_below(64), random_below(60) - 30);
+        snprintf(text, sizeof(text), "%" PRIu64 "e%d", random_bits() >> random_below(64),
+                 random_below(60) - 30);
         check_same(text);
     }
 }
@@ -84,11 +85,33 @@ static void test_ties_are_rounded_as_strtod_does(void)
 static void test_edges(void)
 {
     static const char *const texts[] = {
-        "0", "-0", "0.0e999", "1e-400", "-1e400", "4.9406564584124654e-324", "2.4703282292062327e-324",
-        "2.2250738585072014e-308", "2.2250738585072011e-308", "1.7976931348623157e308", "1.7976931348623159e308",
-        "9007199254740993", "18446744073709551615", "18446744073709551616", "99999999999999999999999999", ".5", "5.",
-        "+1.5", "-1.5e+3", "1E5", "inf", "-INF", "Infinity", "00000000000000000000000000000000001.5", "1e00000000000005",
-        "1e99999999999999999999", "1e-99999999999999999999",
+        "0",
+        "-0",
+        "0.0e999",
+        "1e-400",
+        "-1e400",
+        "4.9406564584124654e-324",
+        "2.4703282292062327e-324",
+        "2.2250738585072014e-308",
+        "2.2250738585072011e-308",
+        "1.7976931348623157e308",
+        "1.7976931348623159e308",
+        "9007199254740993",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999999",
+        ".5",
+        "5.",
+        "+1.5",
+        "-1.5e+3",
+        "1E5",
+        "inf",
+        "-INF",
+        "Infinity",
+        "00000000000000000000000000000000001.5",
+        "1e00000000000005",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -98,10 +121,10 @@ static void test_edges(void)
 
 static void test_what_is_no_number_is_refused(void)
 {
-    static const char *const texts[] = {"",    ".",   "-",    "+",   "e5",   "1e",   "1e+",  "1.2.3", "0x10",
-                                        "1 ",  " 1",  "1a",   "--1", "1e5.", "in",   "nano", "1,5",   "infinit",
-                                        "1-2", "12345678a", "\xff"};
-    double value = 7;
+    static const char *const texts[] = {"",      ".",    "-",   "+",       "e5",  "1e",        "1e+",
+                                        "1.2.3", "0x10", "1 ",  " 1",      "1a",  "--1",       "1e5.",
+                                        "in",    "nano", "1,5", "infinit", "1-2", "12345678a", "\xff"};
+    double                   value   = 7;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         CHECK(!parse(texts[i], &value));
@@ -110,7 +133,8 @@ static void test_what_is_no_number_is_refused(void)
     CHECK(parse("NaN", &value) && value != value);
 }
 
-static void check_whole(const char *text, bool fits, int64_t expected, bool fits_unsigned, uint64_t expected_unsigned)
+static void check_whole(const char *text, bool fits, int64_t expected, bool fits_unsigned,
+                        uint64_t expected_unsigned)
 {
     char     padded[64] = "";
     int64_t  value      = 5;
