@@ -97,6 +97,86 @@ static inline int take_exponent(const char *begin, const char **end)
     return e[1] == '-' ? -(int)(tens * 10 + ones) : (int)(tens * 10 + ones);
 }
 
+/* ---- fields of up to eight bytes, in a word ------------------------------------------------------- */
+
+#define EACH(_byte) (0x0101010101010101 * (uint64_t)(_byte))
+
+/* The bytes up to the end as digits, those before the field as 0; false where the field has another length.
+ */
+static inline bool load_short(const char *begin, const char *end, bool is_negative, uint64_t *word_p)
+{
+    const size_t length = (size_t)(end - begin) - is_negative;
+    uint64_t     word;
+
+    if (length - 1 >= sizeof(word)) {
+        return false;
+    }
+    memcpy(&word, end - sizeof(word), sizeof(word));
+    *word_p = (word ^ EACH('0')) & (UINT64_MAX << (64 - 8 * length));
+    return true;
+}
+
+static inline bool is_all_digits(uint64_t word)
+{
+    return (((word + EACH(0x80 - 10)) | word) & EACH(0x80)) == 0;
+}
+
+/* The first digit is in the lowest byte. */
+static inline uint32_t sum_short(uint64_t word)
+{
+    word = word * 10 + (word >> 8);
+    return (uint32_t)(((word & 0x000000ff000000ff) * 0x000f424000000064 +
+                       ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+                      32);
+}
+
+static inline bool take_short_double(const char *begin, const char *end, double *value_p)
+{
+    static const double powers[]    = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    const bool          is_negative = (*begin == '-');
+    uint64_t            word;
+    unsigned            num_after = 0;
+
+    if (!load_short(begin, end, is_negative, &word)) {
+        return false;
+    }
+    const uint64_t others = word ^ EACH('.' ^ '0');
+    const uint64_t points = (others - EACH(1)) & ~others & EACH(0x80);
+
+    if (points != 0) { /* the digits before it move one byte on */
+        const unsigned place = (unsigned)__builtin_ctzll(points) / 8;
+        const uint64_t after = (UINT64_MAX << 8) << (8 * place);
+
+        if (end - begin - is_negative == 1) {
+            return false;
+        }
+        word      = (word & after) | ((word << 8) & ~after);
+        num_after = 7 - place;
+    }
+    if (!is_all_digits(word)) {
+        return false;
+    }
+    const double value =
+        (double)sum_short(word) / powers[num_after]; /* both are exact, so this is the nearest */
+
+    *value_p = is_negative ? -value : value;
+    return true;
+}
+
+static inline bool take_short_integer(const char *begin, const char *end, int64_t *value_p)
+{
+    const bool is_negative = (*begin == '-');
+    uint64_t   word;
+
+    if (!load_short(begin, end, is_negative, &word) || !is_all_digits(word)) {
+        return false;
+    }
+    *value_p = is_negative ? -(int64_t)sum_short(word) : (int64_t)sum_short(word);
+    return true;
+}
+
+/* ---- columns -------------------------------------------------------------------------------------- */
+
 static inline void span(const ls_csv_plain_t *fields, size_t i, const char **begin_p, const char **end_p)
 {
     const uint32_t *end = fields->ends + i * fields->stride;
@@ -116,6 +196,9 @@ static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
         uint64_t    bits = 0;
 
         span(fields, i, &begin, &end);
+        if (take_short_double(begin, end, &to[i])) {
+            continue;
+        }
         const int exponent = take_exponent(begin, &end);
 
         if (!take(begin, end, &plain) ||
@@ -128,29 +211,6 @@ static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
     return fields->count;
 }
 
-/* Up to eight digits: the eight bytes up to the end, those before the field as zeros. */
-static inline bool take_short(const char *begin, const char *end, int64_t *value_p)
-{
-    const bool   is_negative = (*begin == '-');
-    const size_t length      = (size_t)(end - begin) - is_negative;
-    uint64_t     word;
-
-    if (length - 1 >= 8) {
-        return false;
-    }
-    memcpy(&word, end - 8, sizeof(word));
-    word = (word ^ 0x3030303030303030) & (UINT64_MAX << (64 - 8 * length));
-    if ((((word + 0x7676767676767676) | word) & 0x8080808080808080) != 0) { /* more than 9 in some byte */
-        return false;
-    }
-    word = word * 10 + (word >> 8);
-    word = ((word & 0x000000ff000000ff) * 0x000f424000000064 +
-            ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
-           32;
-    *value_p = is_negative ? -(int64_t)word : (int64_t)word;
-    return true;
-}
-
 static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
 {
     for (size_t i = 0; i < fields->count; i++) {
@@ -158,7 +218,7 @@ static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
         plain_t     plain;
 
         span(fields, i, &begin, &end);
-        if (take_short(begin, end, &to[i])) {
+        if (take_short_integer(begin, end, &to[i])) {
             continue;
         }
         if (!take(begin, end, &plain) || plain.num_after > 0 || plain.digits > INT64_MAX ||
