@@ -102,7 +102,7 @@ typedef enum ls_data_header { LS_DATA_HEADER_AUTO, LS_DATA_HEADER_YES, LS_DATA_H
 /* Zero-initialised options are the usual ones.  Text is copied. */
 typedef struct ls_data_options {
     const char        *format;  /* NULL: found out from the name and the first bytes */
-    const char *const *columns; /* fields wanted, in this order; NULL: all */
+    const char *const *columns; /* fields wanted, by name or number, in this order; NULL: all */
     unsigned           num_columns;
     int                skip_checksums; /* do not verify CRCs of records */
     ls_data_part_t     part;

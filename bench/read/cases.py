@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 import numpy as np
+import tables
 
 BATCH = 256
 
@@ -160,4 +161,5 @@ CASES = [
     Case("TFRecord 100 KB, to numpy", make_records(100_000, 200_000_000), ours_records_numpy, peer_records_numpy,
          "TFRecordDataset", 2.0),
     Case("TFRecord 1 KB, to tf.data", make_records(1000, 60_000_000), ours_records_tf, peer_records_tf, "TFRecordDataset", 2.0),
+    *[Case(*case) for case in tables.CASES],
 ]

@@ -4,7 +4,7 @@
     python examples/data/make_data.py FOLDER
 
 Expected output:
-    wrote 9 files: 600 pictures of 4 x 4, in 3 classes
+    wrote 12 files: 600 pictures of 4 x 4, in 3 classes
 
 The pictures are noise with one bright row, column or diagonal; the class says which."""
 import gzip
@@ -49,6 +49,29 @@ def write_records(path, images, labels):
             writer.write(image.tobytes() + bytes([label]))
 
 
+def write_table(path, images, labels):
+    """A row for each picture: its label, then 16 numbers."""
+    lines = ["label," + ",".join(f"pixel{i}" for i in range(16))]
+    lines += [",".join(map(str, [label, *image.ravel()])) for image, label in zip(images, labels)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_hdf5(path, images, labels):
+    import h5py
+    with h5py.File(path, "w") as file:
+        file.create_dataset("image", data=images, chunks=(64, 4, 4), compression="gzip")
+        file["label"] = labels
+
+
+def write_netcdf(path, images, labels):
+    from scipy.io import netcdf_file
+    with netcdf_file(path, "w") as file:
+        file.createDimension("record", None)
+        file.createDimension("side", 4)
+        file.createVariable("image", "i2", ("record", "side", "side"))[:] = images
+        file.createVariable("label", "i4", ("record",))[:] = labels
+
+
 def main():
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,6 +81,9 @@ def main():
     np.save(folder / "images.npy", images)
     np.save(folder / "labels.npy", labels)
     np.savez_compressed(folder / "pictures.npz", image=images, label=labels)
+    write_table(folder / "pictures.csv", images, labels)
+    write_hdf5(folder / "pictures.h5", images, labels)
+    write_netcdf(folder / "pictures.nc", images, labels)
     for number in range(2):
         half = slice(number * ROWS // 2, (number + 1) * ROWS // 2)
         (folder / f"pictures_{number}.bin").write_bytes(cifar(images[half], labels[half]))

@@ -26,7 +26,7 @@ bool ls_array_describe(ls_array_t *array, ls_data_type_t type, const uint64_t *d
            array->bytes <= MOST_BYTES && field->row_bytes <= MOST_BYTES;
 }
 
-static void swap_elements(void *memory, uint64_t bytes, size_t element)
+void ls_array_swap(void *memory, uint64_t bytes, size_t element)
 {
     unsigned char *const end = (unsigned char *)memory + bytes;
 
@@ -59,7 +59,7 @@ ls_status_t ls_array_read(const ls_array_t *array, ls_stream_h stream, uint64_t 
         ls_stream_read(stream, array->offset + first * row_bytes, count * row_bytes, memory);
 
     if (status == LS_OK && array->is_swapped) {
-        swap_elements(memory, count * row_bytes, ls_data_type_size(array->field.type));
+        ls_array_swap(memory, count * row_bytes, ls_data_type_size(array->field.type));
     }
     return status;
 }

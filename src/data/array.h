@@ -23,6 +23,9 @@ bool ls_array_describe(ls_array_t *array, ls_data_type_t type, const uint64_t *d
 ls_status_t ls_array_read(const ls_array_t *array, ls_stream_h stream, uint64_t first, uint64_t count,
                           void *memory);
 
+/* Turns round the bytes of each element; `element` is 2, 4 or 8. */
+void ls_array_swap(void *memory, uint64_t bytes, size_t element);
+
 /* All rows in the mapped file; the stream begins at `stream_offset` of it. */
 ls_status_t ls_array_map(const ls_array_t *array, ls_file_t *file, uint64_t stream_offset,
                          const void **rows_p);

@@ -24,7 +24,8 @@ ls_status_t ls_column_reserve(ls_data_column_t *column, uint64_t rows, uint64_t 
     ls_status_t  status = grow((void **)&column->offsets, &column->offsets_room,
                                (column->num_rows + rows + 1) * sizeof(uint64_t));
 
-    return status == LS_OK ? grow(&column->data, &column->data_room, used + bytes) : status;
+    /* one more, so that there is memory also for rows without bytes */
+    return status == LS_OK ? grow(&column->data, &column->data_room, used + bytes + 1) : status;
 }
 
 ls_status_t ls_column_append(ls_data_column_t *column, size_t length, void **room_p)

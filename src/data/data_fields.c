@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -23,13 +24,21 @@ static ls_status_t no_such_field(const ls_data_info_t *info, const char *name, c
     return ls_error_set(LS_ERR_INVALID, "%s: there is no field '%s'; there are %s", path, name, list);
 }
 
+/* By its name or, if no field has that name, its number. */
 static ls_status_t find(const ls_data_info_t *info, const char *name, const char *path, unsigned *field_p)
 {
+    char               *rest;
+    const unsigned long number = strtoul(name, &rest, 10);
+
     for (unsigned i = 0; i < info->num_fields; i++) {
         if (strcmp(info->fields[i].name, name) == 0) {
             *field_p = i;
             return LS_OK;
         }
+    }
+    if (*name >= '0' && *name <= '9' && *rest == '\0' && number < info->num_fields) {
+        *field_p = (unsigned)number;
+        return LS_OK;
     }
     return no_such_field(info, name, path);
 }

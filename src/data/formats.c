@@ -11,10 +11,12 @@
 #define LIST_ROOM 512
 
 extern const ls_reader_ops_t ls_reader_npy, ls_reader_npz, ls_reader_cifar, ls_reader_idx, ls_reader_tfrecord;
+extern const ls_reader_ops_t ls_reader_hdf5, ls_reader_netcdf, ls_reader_csv;
 
 /* Those that are recognised by unmistakable bytes come first. */
 const ls_reader_ops_t *const ls_formats[] = {
-    &ls_reader_npy, &ls_reader_npz, &ls_reader_idx, &ls_reader_tfrecord, &ls_reader_cifar, NULL,
+    &ls_reader_npy, &ls_reader_npz,      &ls_reader_hdf5,  &ls_reader_netcdf,
+    &ls_reader_idx, &ls_reader_tfrecord, &ls_reader_cifar, &ls_reader_csv,    NULL,
 };
 
 int ls_data_format(unsigned index, const char **name_p, const char **title_p, const char **missing_library_p)

@@ -23,12 +23,13 @@ def error_of(path):
 
 
 def main():
-    for name in ("numbers.npy", "numbers-idx.gz"):
+    for name in ("numbers.npy", "numbers-idx.gz", "numbers.csv", "numbers.h5", "numbers.nc"):
         say(name, lockstep.data.read(FOLDER / name, "data", as_numpy=True).tolist())
     records = lockstep.data.read(FOLDER / "numbers.tfrecord", "record", as_numpy=True)
     say("numbers.tfrecord", [int(record) for record in records])
     say("shuffled", lockstep.data.read(FOLDER / "numbers.npy", "data", as_numpy=True, shuffle=True).tolist())
     say("bad", error_of(FOLDER / "bad.tfrecord"))
+    say("bad table", error_of(FOLDER / "bad.csv"))
     say("only on one rank", error_of(FOLDER / ("numbers.npy" if lockstep.rank() == 0 else "missing.npy")))
     say("few", error_of(FOLDER / "few.npy"))
     batch = lockstep.DataSet("MNIST", 10, data_directory=FOLDER).next_train_batch()

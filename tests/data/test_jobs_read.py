@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 from jobs import ROOT, run_ranks
 
+h5py = pytest.importorskip("h5py")
+netcdf_file = pytest.importorskip("scipy.io").netcdf_file
+
 SCRIPT = Path(__file__).resolve().parent / "job.py"
 ROWS = 101
+
+
+def write_tables(folder, numbers):
+    table = 'data,text\n' + "".join(f'{number},"line\nbreak"\n' for number in numbers)
+    datafiles.write(folder, "numbers.csv", table.encode())
+    datafiles.write(folder, "bad.csv", table.encode()[:-3])
+    with h5py.File(folder / "numbers.h5", "w") as file:
+        file.create_dataset("data", data=numbers, chunks=(8,), compression="gzip")
+    with netcdf_file(folder / "numbers.nc", "w") as file:
+        file.createDimension("row", None)
+        file.createVariable("data", "i2", ("row",))[:] = numbers
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +35,7 @@ def folder(tmp_path_factory):
     datafiles.write(folder, "numbers.npy", datafiles.npy(numbers))
     datafiles.write(folder, "numbers-idx.gz", datafiles.gz(datafiles.idx(numbers)))
     datafiles.write(folder, "numbers.tfrecord", records)
+    write_tables(folder, numbers)
     datafiles.write(folder, "bad.tfrecord", records[:-9])
     datafiles.write(folder, "few.npy", datafiles.npy(numbers[:1]))
     for name in ("train", "t10k"):
@@ -48,11 +63,11 @@ def test_ranks_read_together_and_fail_together(mpi, n, folder):
         said.setdefault(one["what"], {})[one["rank"]] = one["value"]
     for what, values in said.items():
         assert sorted(values) == list(range(n)), f"{what}: {values}"
-    for name in ("numbers.npy", "numbers-idx.gz", "numbers.tfrecord"):
+    for name in ("numbers.npy", "numbers-idx.gz", "numbers.tfrecord", "numbers.csv", "numbers.h5", "numbers.nc"):
         assert [row for rank in range(n) for row in said[name][rank]] == list(range(ROWS))
     shuffled = [row for rank in range(n) for row in said["shuffled"][rank]]
     assert sorted(shuffled) == list(range(ROWS)) != shuffled
-    for what, text in (("bad", "bad.tfrecord: record 100, byte "), ("only on one rank", "missing.npy: it cannot be opened"),
+    for what, text in (("bad", "bad.tfrecord: record 100, byte "), ("bad table", "bad.csv: row 100, byte "), ("only on one rank", "missing.npy: it cannot be opened"),
                        ("few", "has 1 rows, fewer than the")):
         assert all(text in value for value in said[what].values()), said[what]
         assert len(set(said[what].values())) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import datafiles
 import numpy as np
 import pytest
+from badfiles import netcdf_cases
 from jobs import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "badfiles"))
@@ -51,6 +52,13 @@ def seeds():
     yield "cifar", datafiles.cifar_pickle(pictures, fine=[1, 2], coarse=[3, 4], protocol=4)
     yield "cifar", datafiles.cifar_pickle(pictures, [1, 2], protocol=5)
     yield "cifar", datafiles.cifar_binary(pictures, np.array([1, 2]))
+    yield "csv", b'a,b,c\r\n1,2.5,"x ""y"",\n"\r\n\r\n-3,1e-7,NA\n'
+    yield "csv", b"1;2;3\n4;;6"
+    yield "csv", b"\n".join(b"%d\t%.17g" % (i, i / 7) for i in range(200))
+    for version in (1, 2, 5):
+        yield "netcdf", netcdf_cases.good(version)
+    for write, _, _ in netcdf_cases.CASES.values():
+        yield "netcdf", write.content
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def _options(part, *, format=None, columns=None, skip_checksums=False, progress=
     options = _Options(skip_checksums=skip_checksums, delimiter=_character(delimiter, "delimiter"),
                        quote=_character(quote, "quote"), header=HEADERS[header])
     options.format = None if format is None else format.encode()
-    options.columns, options.num_columns = _texts(columns)
+    options.columns, options.num_columns = _texts(None if columns is None else [str(column) for column in columns])
     options.missing, options.num_missing = _texts(missing)
     options.types, options.num_types = _types(types)
     options.part.rank, options.part.size = part.rank, part.size
