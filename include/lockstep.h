@@ -174,6 +174,11 @@ LS_API unsigned ls_num_nodes(ls_context_h ctx);
 LS_API const char *ls_host(ls_context_h ctx);
 LS_API const char *ls_version(void);
 
+/* What the MPI that this library runs with calls itself, and the file it was loaded from; both "" without MPI.
+ * Neither starts MPI. */
+LS_API const char *ls_mpi_version(void);
+LS_API const char *ls_mpi_path(void);
+
 /* ---- collectives, asynchronous ------------------------------------------------------------- */
 
 /*
