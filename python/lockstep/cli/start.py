@@ -44,6 +44,14 @@ def add_arguments(parser):
     add("--no-host-check", action="store_true", help="do not ask the other hosts for their Lockstep before the start")
 
 
+def _check_not_a_rank():
+    """A launcher inside each rank of another would start everything many times."""
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        if os.environ.get(name, "").isdigit() and int(os.environ[name]) > 1:
+            raise Problem(f"this is already one of {os.environ[name]} ranks that another launcher has started ({name})",
+                          "use lockstep by itself, or start python with that launcher")
+
+
 def _hosts(args):
     if args.hosts and args.hostfile:
         raise Problem("both -H and --hostfile are given", "use one of them")
@@ -113,6 +121,7 @@ class Start:
     """A plan with its command line and environment."""
 
     def __init__(self, args, program):
+        _check_not_a_rank()
         mpi = library_mpi()
         is_slurm = slurm.is_inside(os.environ)
         hosts = _hosts(args)

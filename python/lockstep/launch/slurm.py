@@ -6,16 +6,12 @@ import subprocess
 from lockstep.launch.problem import Problem
 
 # How srun introduces the ranks to each other: the first that both it and the MPI have.
-MPI_TYPES = {"openmpi": ("pmix",), "mpich": ("pmi2", "pmix")}
+MPI_TYPES = {"openmpi": ("pmix",), "mpich": ("pmi2",)}
 
 
 def is_inside(environment):
-    """Inside an allocation (salloc, sbatch), and not itself one of its ranks."""
-    return "SLURM_JOB_ID" in environment and "SLURM_JOB_NUM_NODES" in environment and not _is_step(environment)
-
-
-def _is_step(environment):
-    return "SLURM_STEP_ID" in environment and "SLURM_PROCID" in environment and int(environment.get("SLURM_NTASKS", 1)) > 1
+    """Inside an allocation (salloc, sbatch)."""
+    return "SLURM_JOB_ID" in environment and "SLURM_JOB_NUM_NODES" in environment
 
 
 def _expand(text):
