@@ -7,6 +7,7 @@ import threading
 
 from lockstep.cli import start
 from lockstep.cli.findings import Finding, findings_of
+from lockstep.cli.view import KeptView
 from lockstep.launch.job import Job
 from lockstep.launch.problem import Problem
 
@@ -26,29 +27,10 @@ def add_arguments(parser):
     parser.add_argument("--json", metavar="FILE", help="write what the ranks saw and measured")
 
 
-class Listener:
-    """Keeps what the ranks write."""
-
-    def __init__(self):
-        self.text, self.errors = b"", b""
-
-    def out(self, data):
-        self.text += data
-
-    def err(self, data):
-        self.errors += data
-
-    def tick(self):
-        """Nothing is drawn."""
-
-    def close(self):
-        """Nothing is open."""
-
-
-def run_probe(job_start, with_tensorflow, limit):
+def run_probe(job_start, limit):
     """What the ranks saw; Problem with the last lines when they did not get so far."""
     job_start.set(LOCKSTEP_STALL_WARN_S=STALL_S, TF_MPI_ENABLE="0", LOCKSTEP_RUN_OUTPUT="first")
-    listener = Listener()
+    listener = KeptView()
     job = Job(job_start.command, job_start.environment, job_start.token, listener)
     timer = threading.Timer(limit, lambda: job.process and job.process.terminate())
     timer.start()
@@ -80,7 +62,7 @@ def examine(args, found):
     if job_start.plan.hosts:
         show(Finding("ok", "hosts answer, with the same Lockstep: "
                      + ", ".join(host.name for host in job_start.plan.hosts)), found)
-    report = run_probe(job_start, not args.no_tensorflow, args.limit)
+    report = run_probe(job_start, args.limit)
     expected = len(job_start.plan.ranks_per_host) if job_start.plan.hosts else 0
     for finding in findings_of(report, expected):
         show(finding, found)

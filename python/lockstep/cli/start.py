@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the options of a command to a Plan: how many ranks, where, with which cores and threads."""
 import os
+import shlex
 import shutil
 import sys
 import uuid
@@ -129,7 +130,7 @@ class Start:
         self.plan = Plan(program=[sys.executable, "-I", "-S", str(RANK_FILE), *program],
                          ranks=_num_ranks(args, hosts, is_slurm), launcher=launcher, hosts=hosts,
                          is_oversubscribed=args.oversubscribe, is_root=os.geteuid() == 0, interface=args.interface,
-                         left_out=machine.inner_interfaces(), agent=args.agent, more_args=args.mpi_args.split())
+                         left_out=machine.inner_interfaces(), agent=args.agent, more_args=shlex.split(args.mpi_args))
         cores = _cores_per_rank(args, self.plan, is_slurm)
         self.plan.cores = cores if args.bind == "auto" and self.plan.ranks > 1 else 0
         self.token = uuid.uuid4().hex

@@ -133,6 +133,24 @@ class PlainView:
             self.log.close()
 
 
+class KeptView(PlainView):
+    """Keeps what the job writes, and shows it only where that is asked for."""
+
+    def __init__(self, is_shown=False):
+        super().__init__(Progress(None), False, None)
+        self.is_shown, self.text, self.errors = is_shown, b"", b""
+
+    def out(self, data):
+        self.text += data
+        if self.is_shown:
+            super().out(data)
+
+    def err(self, data):
+        self.errors += data
+        if self.is_shown:
+            super().err(data)
+
+
 class LiveView:
     """The job's output scrolls above a line, or a table, that is drawn anew."""
 

@@ -11,5 +11,5 @@ def command(plan, environment):
             # Hydra takes a program without arguments here.
             words += ["-launcher", "ssh", "-launcher-exec", plan.agent]
     if plan.interface:
-        words += ["-iface", plan.interface, "-genv", "FI_TCP_IFACE", plan.interface]
+        words += ["-iface", plan.interface, "-genv", "FI_TCP_IFACE", plan.interface, "-genv", "UCX_NET_DEVICES", plan.interface]
     return [*words, *plan.more_args, *plan.program]
