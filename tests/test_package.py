@@ -59,6 +59,15 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
 
+def test_python_knows_the_counters_of_the_header():
+    import re
+    import sys
+    sys.path.insert(0, str(ROOT / "python"))
+    from lockstep.native import COUNTERS
+    listed = (ROOT / "include" / "lockstep.h").read_text().split("#define LS_COUNTER_LIST(X)")[1].split("typedef")[0]
+    assert tuple(re.findall(r"X\((\w+),", listed)) == COUNTERS
+
+
 @pytest.mark.long
 def test_a_program_builds_and_runs_against_the_installed_package(wheel, python, tmp_path):
     code = "import lockstep; print(lockstep.lib_path()); print(lockstep.include_path()); print(lockstep.__version__)"

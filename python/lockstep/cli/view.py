@@ -151,6 +151,26 @@ class KeptView(PlainView):
             super().err(data)
 
 
+def frame_of(job, has_table, seconds):
+    """What is drawn anew: the line, and the table above it."""
+    from rich.console import Group
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
+    words = line_of(job)
+    if words is None:
+        return Text("")
+    line = Spinner("dots", text=Text(f"{words}  {_clock(seconds)}", style="bold"))
+    if not has_table:
+        return line
+    table = Table(box=None, header_style="dim")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "host" else "right")
+    for row in rows_of(job):
+        table.add_row(*row)
+    return Group(table, line)
+
+
 class LiveView:
     """The job's output scrolls above a line, or a table, that is drawn anew."""
 
@@ -165,22 +185,7 @@ class LiveView:
         self.live.start()
 
     def draw(self):
-        from rich.console import Group
-        from rich.spinner import Spinner
-        from rich.table import Table
-        from rich.text import Text
-        words = line_of(self.job)
-        if words is None:
-            return Text("")
-        line = Spinner("dots", text=Text(f"{words}  {_clock(time.monotonic() - self.began)}", style="bold"))
-        if not self.has_table:
-            return line
-        table = Table(box=None, header_style="dim")
-        for heading in HEADINGS:
-            table.add_column(heading, justify="left" if heading == "host" else "right")
-        for row in rows_of(self.job):
-            table.add_row(*row)
-        return Group(table, line)
+        return frame_of(self.job, self.has_table, time.monotonic() - self.began)
 
     def out(self, data):
         self._write("out", data)

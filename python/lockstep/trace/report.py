@@ -122,7 +122,7 @@ def facts(steps, traces):
     slowest, times = names.most_common(1)[0]
     shown = [("ranks", f"{len(traces)} on {len({trace.host for trace in traces})} host(s)"), ("steps", f"{len(steps):,}"),
              ("median step", f"{ms(median(step.mean('length') for step in steps))} ms"),
-             ("computing", f"{share['compute']:.1f} %"), ("exposed communication", f"{share['exposed']:.1f} %"),
+             ("computing", f"{share['compute']:.1f} %"), ("exposed: communication and waiting", f"{share['exposed']:.1f} %"),
              ("waiting for the slowest rank", f"{share['late']:.1f} %"),
              ("most often slowest", f"rank {slowest} ({100 * times / len(steps):.0f} %)")]
     if pauses:
@@ -147,7 +147,7 @@ def step_rows(steps):
                step.slowest)
 
 
-HEADINGS = ("step ms", "compute", "exposed", "waiting", "hidden")
+HEADINGS = ("step ms", "compute", "exposed comm.", "waiting", "hidden comm.")
 
 
 def make_report(traces, title):
