@@ -278,6 +278,12 @@ LS_API void ls_dump(ls_context_h ctx, int fd);
 /* Print the table of settings as Markdown (docs/env.md), or with their values, to `fd`. */
 LS_API ls_status_t ls_print_settings(int fd, int with_values);
 
+/*
+ * The value of setting LOCKSTEP_<name> as text of at most `room` characters, the final 0 included;
+ * LS_ERR_CONFIG when there is no such setting, or one in the environment is wrong.
+ */
+LS_API ls_status_t ls_setting(const char *name, char *text, size_t room);
+
 /* Print the table of algorithm choices, as LOCKSTEP_ALGO changes it, to `fd`. */
 LS_API ls_status_t ls_print_choices(int fd);
 

@@ -99,6 +99,41 @@ static const setting_t settings[] = {
     {.name = "FAULT", .value = "", .type = SETTING_TEXT, .is_job_wide = false,
      .offset = offsetof(ls_config_t, fault),
      .help = "fault injected for tests: shm-create, shm-map or shm-grow, optionally :rank"},
+    {.name = "BATCH", .value = "global", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, batch), .choices = {"global", "per-rank"},
+     .help = "what the script's batch size means: the batch of all ranks together, each computing its slice; "
+             "or that of each rank (weak scaling: fewer steps per epoch)"},
+    {.name = "SHARD", .value = "on", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, shard), .choices = {"on", "off"},
+     .help = "off: the script gives each rank its own data, batches are not cut"},
+    {.name = "LOSS", .value = "mean", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, loss), .choices = {"mean", "sum"},
+     .help = "what a hand-written loss does with the samples of a batch; Keras losses are recognised"},
+    {.name = "DROPOUT", .value = "differ", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, dropout), .choices = {"differ", "exact"},
+     .help = "exact: each sample has the dropout mask that it would have in one process"},
+    {.name = "SYNC_BATCHNORM", .value = "off", .type = SETTING_BOOL, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, sync_batchnorm),
+     .help = "batch normalisation over the whole batch instead of each rank's slice"},
+    {.name = "SPARSE", .value = "auto", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, sparse), .choices = {"auto", "gather", "sum", "dense"},
+     .help = "sparse gradients: gathered as they are, gathered after summing equal rows, or made dense; auto: "
+             "what gives the numbers of one process with the fewest bytes"},
+    {.name = "AUDIT_STEPS", .value = "200", .type = SETTING_UINT, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, audit_steps),
+     .help = "steps between two comparisons of the weights of all ranks; 0: never"},
+    {.name = "LR_SCALE", .value = "off", .type = SETTING_BOOL, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, lr_scale),
+     .help = "with LOCKSTEP_BATCH=per-rank: multiply the learning rate by the number of ranks"},
+    {.name = "LR_WARMUP_STEPS", .value = "0", .type = SETTING_UINT, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, lr_warmup_steps),
+     .help = "steps over which LOCKSTEP_LR_SCALE takes effect little by little"},
+    {.name = "SUMMARY", .value = "on", .type = SETTING_BOOL, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, summary),
+     .help = "one line about the job at its start and one at its end, from rank 0"},
+    {.name = "LOG_DIR", .value = "lockstep-logs", .type = SETTING_TEXT, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, log_dir),
+     .help = "directory for what the ranks other than 0 print; - leaves their output where it is"},
 };
 
 #define NUM_SETTINGS (sizeof(settings) / sizeof(settings[0]))
@@ -288,6 +323,23 @@ static void setting_value(const setting_t *setting, const ls_config_t *config, c
         snprintf(text, room, "%s", setting->choices[*(const unsigned *)field]);
         break;
     }
+}
+
+bool ls_config_text(const char *name, char *text, size_t room)
+{
+    ls_config_t config;
+
+    if (ls_config_load(&config) != LS_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < NUM_SETTINGS; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            setting_value(&settings[i], &config, text, room);
+            return true;
+        }
+    }
+    (void)ls_error_set(LS_ERR_CONFIG, "there is no setting %s%s", PREFIX, name);
+    return false;
 }
 
 void ls_config_job_text(const ls_config_t *config, char *text, size_t room)

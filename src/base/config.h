@@ -38,10 +38,25 @@ typedef struct ls_config {
     size_t   stage_bytes;
     bool     shm;
     bool     dump_signal;
+    /* of the front ends in Python; read through ls_setting() */
+    unsigned batch;
+    unsigned shard;
+    unsigned loss;
+    unsigned dropout;
+    unsigned sparse;
+    unsigned audit_steps;
+    unsigned lr_warmup_steps;
+    bool     sync_batchnorm;
+    bool     lr_scale;
+    bool     summary;
+    char     log_dir[LS_CONFIG_TEXT_ROOM];
 } ls_config_t;
 
 /* Read the environment.  LS_ERR_CONFIG names the variable, the value and what it takes. */
 ls_status_t ls_config_load(ls_config_t *config_p);
+
+/* One setting by its name without LOCKSTEP_, as text.  False: LS_ERR_CONFIG was set. */
+bool ls_config_text(const char *name, char *text, size_t room);
 
 /* The settings that must be equal on all ranks, as text "NAME=value\n..."; for comparing ranks. */
 void ls_config_job_text(const ls_config_t *config, char *text, size_t room);

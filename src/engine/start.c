@@ -172,6 +172,11 @@ const char *ls_version(void)
     return LOCKSTEP_VERSION;
 }
 
+ls_status_t ls_setting(const char *name, char *text, size_t room)
+{
+    return ls_config_text(name, text, room) ? LS_OK : LS_ERR_CONFIG;
+}
+
 ls_status_t ls_print_settings(int fd, int with_values)
 {
     return ls_config_print(fd, with_values != 0);
