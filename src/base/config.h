@@ -23,7 +23,6 @@ typedef struct ls_config {
     char     simd[LS_CONFIG_TEXT_ROOM];
     char     trace[LS_CONFIG_TEXT_ROOM]; /* directory; "" is off */
     char     fault[LS_CONFIG_TEXT_ROOM];
-    char     log_dir[LS_CONFIG_TEXT_ROOM];
     char     status_dir[LS_CONFIG_TEXT_ROOM];
     char     record[LS_CONFIG_TEXT_ROOM];
     unsigned wire;                       /* ls_wire_t */

@@ -33,7 +33,7 @@ def add_arguments(parser):
     add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, as python -m does")
     add("--batch", choices=("global", "per-rank"),
         help="global: the script's batch is divided (the numbers of one process); per-rank: each rank takes all of it")
-    add("--log-dir", metavar="DIR", help="keep each rank's output there, as rank-N.log")
+    add("--log-dir", metavar="DIR", help="keep each rank's output there, as rank-N.log (or LOCKSTEP_LOG_DIR)")
     add("--output", choices=("first", "all"), default="first",
         help="first: rank 0 writes to the terminal, the others are shown when they fail; all: every rank does")
     add("--ranks-table", action="store_true", help="show a row per rank: step, step time, wait, CPU, memory")
@@ -115,16 +115,17 @@ def _settings(args, log_dir, status_dir):
     if args.batch:
         settings["LOCKSTEP_BATCH"] = args.batch
     if log_dir:
-        settings["LOCKSTEP_LOG_DIR"] = str(log_dir)
+        settings["LOCKSTEP_RUN_LOG_DIR"] = str(log_dir)
     if status_dir:
         settings["LOCKSTEP_STATUS_DIR"] = str(status_dir)
     return settings
 
 
 def _make_log_dir(args):
-    if not args.log_dir:
+    name = args.log_dir or os.environ.get("LOCKSTEP_LOG_DIR", "-")
+    if name in ("", "-"):
         return None
-    folder = Path(args.log_dir).resolve()
+    folder = Path(name).resolve()
     try:
         if not args.dry_run:
             folder.mkdir(parents=True, exist_ok=True)

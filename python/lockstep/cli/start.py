@@ -135,6 +135,7 @@ class Start:
         self.plan.cores = cores if args.bind == "auto" and self.plan.ranks > 1 else 0
         self.token = uuid.uuid4().hex
         self.plan.env.update(_thread_settings(args, cores))
+        self.plan.env["LOCKSTEP_LOG_DIR"] = "-"  # rank.py has put the ranks' output where it belongs
         self.must_check = not (is_slurm or args.no_host_check)
         self._make_command = make_command
 

@@ -47,9 +47,8 @@ def choose_gpu(local_rank):
         os.environ["CUDA_VISIBLE_DEVICES"] = names[local_rank % len(names)]
 
 
-def open_log(rank):
-    """The file for a rank's output: in LOCKSTEP_LOG_DIR, or one without a name that is only shown on failure."""
-    folder = os.environ.get("LOCKSTEP_LOG_DIR")
+def open_log(rank, folder):
+    """The file for a rank's output: in `folder`, or one without a name that is only shown on failure."""
     if not folder:
         return tempfile.TemporaryFile()
     os.makedirs(folder, exist_ok=True)
@@ -123,8 +122,8 @@ def main():
     die_with_parent(signal.SIGTERM)
     choose_gpu(number_of(LOCAL_RANK_VARIABLES))
     # Between lockstep run and here; not for the script.
-    token, shown = os.environ.pop("LOCKSTEP_RUN_TOKEN", ""), os.environ.pop("LOCKSTEP_RUN_OUTPUT", "all")
-    output = open_log(rank) if rank != 0 and shown != "all" else None
+    token, shown, folder = (os.environ.pop(f"LOCKSTEP_RUN_{name}", "") for name in ("TOKEN", "OUTPUT", "LOG_DIR"))
+    output = open_log(rank, folder) if rank != 0 and shown == "first" else None
     pid = start(sys.argv[1:], output)
     forward(pid)
     code = wait(pid)
