@@ -44,6 +44,11 @@ def test_mpich(made, words):
     assert " ".join(mpich.command(made, {})) == words
 
 
+def test_mpich_takes_an_agent_without_arguments():
+    with pytest.raises(Problem, match="name a program without arguments"):
+        mpich.command(plan(hosts=HOSTS, agent="ssh -p 22"), {})
+
+
 @pytest.mark.parametrize("made, words", [
     (plan(cores=2), "L -n 4 --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=2 --cpu-bind=cores python x.py"),
     (plan(is_oversubscribed=True), "L -n 4 --mpi=pmix --kill-on-bad-exit=1 --overcommit --cpu-bind=none python x.py"),

@@ -3,16 +3,13 @@
 import os
 import re
 import subprocess
-import sys
-import tempfile
 import uuid
-from pathlib import Path
 
 import pytest
 from commands import environment, lockstep
+from fleet import make_hosts, remove_hosts
 from jobs import JOB_VARIABLE, ROOT, job_processes, kill_job
 
-TOOL = Path(__file__).resolve().parent / "hosts"
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed$", re.MULTILINE)
 LIMIT = 120
 
@@ -27,39 +24,6 @@ if engine.rank == 0:
     print(json.dumps(ranks))
 engine.stop()
 """
-
-
-class Hosts:
-    """host1 ... hostN; commands are given on host1."""
-
-    def __init__(self, folder, number):
-        self.folder, self.number = folder, number
-        self.agent = folder / "agent"
-        self.enter = [sys.executable, TOOL, "exec", folder, "host1"]
-
-    def slots(self, each):
-        return ",".join(f"host{number}:{each}" for number in range(1, self.number + 1))
-
-
-def make_hosts(number, *options):
-    if os.geteuid() != 0:
-        pytest.skip("needs root: making network namespaces")
-    for program in ("ip", "nsenter", "mount"):
-        if subprocess.run(["which", program], stdout=subprocess.DEVNULL).returncode != 0:
-            pytest.skip(f"needs {program}")
-    folder = Path(tempfile.mkdtemp(prefix="hosts-"))
-    made = subprocess.run([sys.executable, TOOL, "make", folder, str(number), *options], text=True, timeout=60,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if made.returncode != 0:
-        if "no right" in made.stderr or "not permitted" in made.stderr or "denied" in made.stderr:
-            pytest.skip(f"needs the right to make network namespaces: {made.stderr.strip()}")
-        pytest.fail(made.stderr)
-    return Hosts(folder, number)
-
-
-def remove_hosts(hosts):
-    subprocess.run([sys.executable, TOOL, "remove", hosts.folder], check=True, timeout=60)
-    subprocess.run(["rm", "-rf", hosts.folder], check=True)
 
 
 @pytest.fixture(scope="module", params=[2, 4], ids=["2-hosts", "4-hosts"])
@@ -122,10 +86,12 @@ def test_run_starts_ranks_on_each_host(mpi, hosts, each, tmp_path):
 
 
 def test_hosts_share_no_memory(two_hosts):
-    enter = [sys.executable, str(TOOL), "exec", str(two_hosts.folder)]
-    subprocess.run([*enter, "host1", "touch", "/dev/shm/of-host1"], check=True)
-    assert "of-host1" in subprocess.run([*enter, "host1", "ls", "/dev/shm"], text=True, stdout=subprocess.PIPE).stdout
-    assert "of-host1" not in subprocess.run([*enter, "host2", "ls", "/dev/shm"], text=True, stdout=subprocess.PIPE).stdout
+    def names_on(number):
+        return subprocess.run([*two_hosts.enter_host(number), "ls", "/dev/shm"], text=True, stdout=subprocess.PIPE).stdout
+
+    subprocess.run([*two_hosts.enter_host(1), "touch", "/dev/shm/of-host1"], check=True)
+    assert "of-host1" in names_on(1)
+    assert "of-host1" not in names_on(2)
     assert "of-host1" not in os.listdir("/dev/shm")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Slurm of one node on the loopback interface: munged, slurmctld and slurmd with a configuration of their own in a
-folder of their own.  Needs root and Debian's slurm-wlm and munge."""
+"""A Slurm on this machine: munged, slurmctld and slurmd with a configuration of their own in a folder of their own.
+
+One node on the loopback interface, or a node on each host of tests/hosts.  Needs root and Debian's slurm-wlm and munge."""
 import os
 import shutil
 import socket
@@ -13,7 +14,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo
 
 CONFIGURATION = """
 ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={control}
 SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
 SlurmUser=root
@@ -22,11 +23,12 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
+TmpFS={folder}/tmp-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/pgid
 TaskPlugin=task/affinity
 SwitchType=switch/none
@@ -34,7 +36,7 @@ MpiDefault=none
 ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN
+{nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
 
@@ -60,21 +62,37 @@ def free_ports(number):
             each.close()
 
 
-class Cluster:
-    """Started when it is made; stop() ends its jobs and its daemons."""
+class Node:
+    """A host of the cluster; `enter` are the words that run a command there."""
 
-    def __init__(self, folder):
+    def __init__(self, name, address, enter=()):
+        self.name, self.address, self.enter = name, address, [str(word) for word in enter]
+
+    def line(self, cpus):
+        return (f"NodeName={self.name} NodeAddr={self.address} CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 "
+                "State=UNKNOWN")
+
+
+class Cluster:
+    """Started when it is made; stop() ends its jobs and its daemons.  The first node has the controller too."""
+
+    def __init__(self, folder, nodes=None):
         self.folder = Path(folder)
-        self.daemons = []
+        self.nodes = nodes or [Node(socket.gethostname(), "127.0.0.1")]
+        self.daemons, self.is_up = [], False
         self.environment = {"SLURM_CONF": str(self.folder / "slurm.conf")}
-        for name in ("state", "spool", "key"):
+        # Nodes here share /tmp, where Slurm's PMIx plugin would make the same folder on each.
+        own = [f"{kind}-{node.name}" for node in self.nodes for kind in ("spool", "tmp")]
+        for name in ("state", "key", *own):
             (self.folder / name).mkdir()
         self.folder.chmod(0o755)
         (self.folder / "key").chmod(0o700)
         (self.folder / "key" / "munge.key").write_bytes(os.urandom(1024))
         (self.folder / "key" / "munge.key").chmod(0o400)
+        first, cpus = self.nodes[0], len(os.sched_getaffinity(0))
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
-            host=socket.gethostname(), folder=self.folder, ports=free_ports(2), cpus=len(os.sched_getaffinity(0))))
+            control=f"{first.name}({first.address})", folder=self.folder, ports=free_ports(2),
+            nodes="\n".join(node.line(cpus) for node in self.nodes)))
         try:
             self._start()
         except BaseException:
@@ -83,17 +101,20 @@ class Cluster:
 
     def _start(self):
         files = {name: self.folder / name for name in ("munge.socket", "munged.pid", "munged.log")}
-        self._daemon("munged", "--foreground", f"--socket={files['munge.socket']}", f"--pid-file={files['munged.pid']}",
+        self._daemon([], "munged", "--foreground", f"--socket={files['munge.socket']}", f"--pid-file={files['munged.pid']}",
                      f"--key-file={self.folder}/key/munge.key", f"--seed-file={self.folder}/key/munge.seed",
                      f"--log-file={files['munged.log']}", "--num-threads=10")
         self._wait("munged", files["munge.socket"].exists)
-        self._daemon("slurmctld", "-D", "-f", self.folder / "slurm.conf")
-        self._daemon("slurmd", "-D", "-f", self.folder / "slurm.conf", "-N", socket.gethostname())
-        self._wait("the node", lambda: "idle" in self.ask("sinfo", "--noheader", "--format=%T"))
+        self._daemon(self.nodes[0].enter, "slurmctld", "-D", "-f", self.folder / "slurm.conf")
+        for node in self.nodes:
+            self._daemon(node.enter, "slurmd", "-D", "-f", self.folder / "slurm.conf", "-N", node.name)
+        self._wait("each node", lambda: self.ask("sinfo", "--noheader", "--Node", "--format=%T").split()
+                   == ["idle"] * len(self.nodes))
+        self.is_up = True
 
-    def _daemon(self, name, *words):
+    def _daemon(self, enter, name, *words):
         path = shutil.which(name) or f"/usr/sbin/{name}"
-        self.daemons.append(subprocess.Popen([path, *map(str, words)], env={**os.environ, **self.environment},
+        self.daemons.append(subprocess.Popen([*enter, path, *map(str, words)], env={**os.environ, **self.environment},
                                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                              stderr=subprocess.DEVNULL, start_new_session=True))
 
@@ -107,11 +128,11 @@ class Cluster:
         raise RuntimeError(f"{what} is not up after {START_LIMIT_S} s\n{logs}")
 
     def ask(self, *command):
-        return subprocess.run(command, env={**os.environ, **self.environment}, text=True, stdin=subprocess.DEVNULL,
+        return subprocess.run([*self.nodes[0].enter, *command], env={**os.environ, **self.environment}, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20).stdout
 
     def stop(self):
-        if len(self.daemons) == 3:
+        if self.is_up:
             self.ask("scancel", "--user=root")
             self._wait("an empty queue", lambda: self.ask("squeue", "--noheader").strip() == "")
         for daemon in reversed(self.daemons):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPICH's mpiexec (Hydra), which Intel MPI and MVAPICH use too.  It passes the environment on by itself."""
+from lockstep.launch.problem import Problem
 
 
 def command(plan, environment):
@@ -8,7 +9,8 @@ def command(plan, environment):
     if plan.hosts:
         words += ["-hosts", ",".join(f"{name}:{ranks}" for name, ranks in plan.ranks_per_host)]
         if plan.agent:
-            # Hydra takes a program without arguments here.
+            if " " in plan.agent:
+                raise Problem(f"MPICH cannot start '{plan.agent}' on other hosts", "name a program without arguments")
             words += ["-launcher", "ssh", "-launcher-exec", plan.agent]
     if plan.interface:
         words += ["-iface", plan.interface, "-genv", "FI_TCP_IFACE", plan.interface, "-genv", "UCX_NET_DEVICES", plan.interface]
