@@ -115,7 +115,7 @@ def test_a_rank_that_is_killed_gives_128_and_the_signal(mpi, script):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all_ranks(mpi, script, tmp_path, number):
-    process, job_id = start(mpi, "run", "-n", 2, script, "sleep", tmp_path / "up-")
+    process, job_id = start(mpi, "run", "-n", 2, script, "sleep", tmp_path / "up-", env={"TMPDIR": tmp_path})
     try:
         assert wait_until(lambda: len(list(tmp_path.glob("up-*"))) == 2), "the ranks did not start"
         code = end_with(process, job_id, number)
