@@ -69,18 +69,23 @@ def kill_job(job_id):
             pass
 
 
-def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None):
-    """Runs `program` (a path below the build folder, as "ranks/collectives") with n ranks and returns its Job.
+def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None, cwd=ROOT):
+    """Runs `program` (a path below the build folder, as "ranks/collectives") with n ranks and returns its Job."""
+    return run_process(mpi.command(n, program, args), env, timeout, during, cwd)
+
+
+def run_process(command, env=None, timeout=60, during=None, cwd=ROOT):
+    """Runs a command, which may start others, and returns its Job.
 
     `during(pids)` is called with a function that tells the processes of the job, once it has started: to
     disturb it.  A job that is not done after `timeout` seconds is killed and fails the test, with what it
     wrote."""
+    command = [str(word) for word in command]
     job_id = uuid.uuid4().hex
-    command = mpi.command(n, program, args)
     full_env = {**os.environ, **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
     # Files, not pipes: a rank that stays behind would keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+        process = subprocess.Popen(command, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
         try:
             if during is not None:

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lockstep from Python: where this process stands in the job, and collectives on TensorFlow's tensors.
 
-Importing this package starts nothing and does not import TensorFlow.  rank() and its kin start the engine, which
-joins the MPI job; the collectives (lockstep.ops) import TensorFlow too."""
-from lockstep.native import (include_path, is_root, lib_path, local_rank, local_size, rank, size, start,  # noqa: F401
-                             stop)
+Importing this package starts nothing and imports neither TensorFlow nor the C library: it happens at the start of every
+rank's Python.  rank() and its kin start the engine, which joins the MPI job; the collectives (lockstep.ops) import
+TensorFlow too."""
+import importlib
 
-_OPS = ("allreduce", "allreduce_group", "broadcast", "allgather", "reduce_scatter", "alltoall", "barrier")
+_FROM = {
+    "lockstep.native": ("include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop"),
+    "lockstep.ops": ("allreduce", "allreduce_group", "broadcast", "allgather", "reduce_scatter", "alltoall", "barrier"),
+}
 
-__all__ = ["include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop", *_OPS]
+__all__ = [name for names in _FROM.values() for name in names]
 
 
 def __getattr__(name):
-    if name in _OPS:
-        from lockstep import ops
-        return getattr(ops, name)
+    for module, names in _FROM.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
     if name == "__version__":
         from importlib.metadata import version
         return version("lockstep")
@@ -22,4 +25,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *_OPS, "__version__"]
+    return [*globals(), *__all__, "__version__"]

@@ -84,6 +84,16 @@ def stop():
     _library().ls_process_stop()
 
 
+@functools.lru_cache(maxsize=None)
+def setting(name):
+    """The value of LOCKSTEP_<name> as text; the table of settings is that of the C library."""
+    text = ctypes.create_string_buffer(256)
+    library = _library()
+    if library.ls_setting(name.encode(), text, ctypes.c_size_t(len(text))) != 0:
+        raise LockstepError(library.ls_last_error().decode(errors="replace"))
+    return text.value.decode(errors="replace")
+
+
 def _ask(name, *args):
     start()
     library = _library()

@@ -87,7 +87,7 @@ def _scaled(tensor, scale):
     return tensor, scale
 
 
-def _is_in_xla():
+def is_in_xla():
     if tf.executing_eagerly():
         return False
     from lockstep import xla
@@ -111,7 +111,7 @@ def allreduce_group(tensors, names, op=MEAN, weight=None, prescale=1.0, postscal
     if not tensors:
         return []
     op, weight = _operation(op, weight)
-    if _is_in_xla():
+    if is_in_xla():
         from lockstep import xla
         return xla.allreduce_group(tensors, names, op, weight, prescale, postscale)
     has_double = any(tensor.dtype == tf.float64 for tensor in tensors)

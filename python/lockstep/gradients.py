@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reduces gradients with respect to variables over all ranks.
+
+A gradient is named after its variable.  In a graph each has an operator of its own, which runs as soon as the gradient
+exists, while the rest of the backward pass goes on; eagerly all are there at once and travel together."""
+import tensorflow as tf
+
+from lockstep import native, ops, variables, world
+from lockstep.slices import current
+
+_listeners = []
+
+
+def listen(function):
+    """Calls function() whenever gradients are reduced, or an operator is made that will."""
+    _listeners.append(function)
+
+
+def is_variable(source):
+    return isinstance(getattr(source, "_value", source), tf.Variable)
+
+
+def reduce(grads, sources, part=None):
+    """The gradients of the whole batch.  `sources` are what they are taken with respect to; only those of variables are
+    reduced, and None stays None."""
+    chosen = [i for i, (grad, source) in enumerate(zip(grads, sources)) if grad is not None and is_variable(source)]
+    if not chosen:
+        return list(grads)
+    for function in _listeners:
+        function()
+    if world.size == 1:
+        return list(grads)
+    part = part or current.now()
+    names = [_name(sources[i]) for i in chosen]
+    result = list(grads)
+    dense = [(i, name) for i, name in zip(chosen, names) if not isinstance(grads[i], tf.IndexedSlices)]
+    for i, name in zip(chosen, names):
+        if isinstance(grads[i], tf.IndexedSlices):
+            result[i] = _reduce_sparse(grads[i], name, part)
+    reduced = _reduce_dense([grads[i] for i, _ in dense], [name for _, name in dense], part.reduction())
+    for (i, _), grad in zip(dense, reduced):
+        result[i] = grad
+    return result
+
+
+def _name(variable):
+    """A function that takes several gradients of one variable has several operators, which may run at the same time:
+    they are numbered in the outermost function that is being traced."""
+    key = variables.key(variable)
+    if tf.executing_eagerly():
+        return f"gradient/{key}"
+    *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
+    uses = getattr(outermost, "_lockstep_gradients", None)
+    if uses is None:
+        uses = outermost._lockstep_gradients = {}
+    uses[key] = uses.get(key, 0) + 1
+    return f"gradient/{key}" if uses[key] == 1 else f"gradient/{key}/{uses[key]}"
+
+
+def _reduce_dense(grads, names, reduction):
+    if tf.executing_eagerly() or ops.is_in_xla():
+        return ops.allreduce_group(grads, names, **reduction)
+    reduced = [ops.allreduce(grad, name, **reduction) for grad, name in zip(grads, names)]
+    for after, before in zip(reduced, grads):
+        after.set_shape(before.shape)
+    return reduced
+
+
+# ---- sparse gradients ----------------------------------------------------------------------------------------
+
+def _reduce_sparse(grad, name, part):
+    """IndexedSlices of all ranks.
+
+    Rows are gathered in the order of the batch, scaled by the rank's share: what one process would have.  Optimizers
+    that treat equal rows one by one (Keras 3's Adagrad squares each) then do the same as in one process."""
+    how = native.setting("SPARSE")
+    if how == "dense" or ops.is_in_xla():
+        dense = tf.convert_to_tensor(grad)
+        return _reduce_dense([dense], [name], part.reduction())[0]
+    if how == "sum" or (how == "auto" and not _keeps_equal_rows()):
+        return _fewest_bytes(_sum_equal_rows(grad), name, part)
+    return _gather(grad, name, part)
+
+
+def _keeps_equal_rows():
+    """Keras 3 gives optimizers the rows as they are; tf_keras and v1 optimizers sum equal ones first."""
+    import sys
+    return "tf_keras" not in sys.modules and tf.compat.v1.executing_eagerly_outside_functions()
+
+
+def _sum_equal_rows(grad):
+    rows, position = tf.unique(grad.indices)
+    values = tf.math.unsorted_segment_sum(grad.values, position, tf.size(rows))
+    return tf.IndexedSlices(values, rows, grad.dense_shape)
+
+
+def _gather(grad, name, part):
+    values, indices = tf.convert_to_tensor(grad.values), grad.indices
+    counts = part.counts()
+    if tf.is_tensor(counts) or not counts:
+        rows = tf.where(counts, tf.shape(indices)[0], 0)
+        values, indices = values[:rows], indices[:rows]
+    values *= tf.cast(part.share(), values.dtype)
+    return tf.IndexedSlices(ops.allgather(values, name + "/values"), ops.allgather(indices, name + "/rows"),
+                            grad.dense_shape)
+
+
+def _fewest_bytes(grad, name, part):
+    """Gathers n rows each, or reduces the dense tensor: all ranks decide alike, by the sum of their rows."""
+    if grad.dense_shape is None:
+        return _gather(grad, name, part)
+    rows = ops.allreduce(tf.shape(grad.indices, out_type=tf.int64)[0], name + "/number", op=ops.SUM)
+
+    def gathered():
+        together = _sum_equal_rows(_gather(grad, name, part))
+        return together.values, together.indices
+
+    def dense():
+        whole = tf.convert_to_tensor(grad)
+        reduced = _reduce_dense([whole], [name + "/dense"], part.reduction())[0]
+        return reduced, tf.range(tf.shape(reduced)[0], dtype=grad.indices.dtype)
+
+    few = rows < tf.cast(grad.dense_shape[0], tf.int64)
+    values, indices = tf.cond(few, gathered, dense) if tf.is_tensor(few) else (gathered() if few else dense())
+    return tf.IndexedSlices(values, indices, grad.dense_shape)

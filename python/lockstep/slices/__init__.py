@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rank computes its slice of every batch.
+
+  part.py     which rows are this rank's, and how a figure of the batch is made from the ranks' figures
+  current.py  the part that the code being run, or traced, works on
+  loops.py    batches of tf.data that the script iterates by itself"""

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which part of a batch the code that asks works on.
+
+  1. the scope it runs in: a front end that hands a batch to the script's code knows its part
+  2. the part that was cut in the graph being traced, or in one around it: `attach`
+  3. the part of the batch that a loop in Python got last: `deliver`; a tf.function finds it in a variable, since
+     the function is traced once and runs for many batches"""
+import contextlib
+import threading
+
+import tensorflow as tf
+
+from lockstep.slices.part import WHOLE, Part
+
+_local = threading.local()
+_delivered = WHOLE
+_variable = None
+
+
+@contextlib.contextmanager
+def scope(part):
+    """None: whoever opens the scope will cut batches by itself, and open another with the part."""
+    stack = _scopes()
+    stack.append(part)
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+def _scopes():
+    if not hasattr(_local, "scopes"):
+        _local.scopes = []
+    return _local.scopes
+
+
+def attach(graph, part):
+    """The code that is traced into this graph works on this part."""
+    graph._lockstep_part = part
+
+
+def graphs_around(graph):
+    """A graph, and those of the functions around the one that it belongs to."""
+    yield graph
+    while graph.building_function and graph.outer_graph.building_function:
+        graph = graph.outer_graph
+        yield graph
+
+
+def now():
+    scopes = _scopes()
+    if scopes and scopes[-1] is not None:
+        return scopes[-1]
+    if tf.executing_eagerly():
+        return _delivered
+    graph = tf.compat.v1.get_default_graph()
+    for around in graphs_around(graph):
+        part = getattr(around, "_lockstep_part", None)
+        if part is not None:
+            return part
+    return _from_variable()
+
+
+def is_scoped():
+    return bool(_scopes())
+
+
+def deliver(part):
+    """A loop in Python got rows of this part."""
+    global _delivered
+    _delivered = part
+    if _variable is not None:
+        _variable.assign(_numbers(part))
+
+
+def _numbers(part):
+    return [int(part.offset), int(part.count), int(part.total), int(part.is_whole)]
+
+
+def _from_variable():
+    global _variable
+    if not tf.compat.v1.executing_eagerly_outside_functions():
+        return WHOLE  # a v1 graph: its front end knows
+    if _variable is None:
+        from lockstep import variables  # which needs operators; they need nothing from here
+        _variable = variables.private(_numbers(_delivered), tf.int64, "lockstep_part")
+    offset, count, total, is_whole = tf.unstack(_variable.read_value())
+    return Part(offset, count, total, is_whole > 0)

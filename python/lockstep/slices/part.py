@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank's part of a batch.
+
+    batch of 7 rows, 3 ranks          batch of 2 rows, 3 ranks
+    rank 0  | 0 1 2 |      count 3    rank 0  | 0 |   count 1
+    rank 1        | 3 4 |        2    rank 1    | 1 |       1
+    rank 2            | 5 6 |    2    rank 2  | 0 |         0: a row to compute on, which counts nothing
+
+A part of WHOLE stands for rows that every rank has: the mean over ranks of what is equal is that.
+
+Numbers of a part are Python's where the batch size is known while the function is traced, and int64 tensors otherwise.
+Every rank has the same batch before it is cut, so all ranks take the same of the two ways."""
+import tensorflow as tf
+
+from lockstep import native, ops, world
+
+
+class Part:
+    """Rows [offset, offset + count) of `total`; is_whole: all ranks have all rows."""
+
+    def __init__(self, offset, count, total, is_whole=False):
+        self.offset, self.count, self.total, self.is_whole = offset, count, total, is_whole
+
+    @property
+    def is_static(self):
+        return not any(tf.is_tensor(value) for value in (self.count, self.total, self.is_whole))
+
+    def reduction(self):
+        """How ranks' means become the mean of the batch: keyword arguments of ops.allreduce."""
+        if native.setting("LOSS") == "sum":
+            return self._sum_reduction()
+        if self.is_static and (self.is_whole or self.total % world.size == 0):
+            return {"op": ops.MEAN}
+        return {"op": ops.WEIGHTED_MEAN, "weight": self.weight()}
+
+    def _sum_reduction(self):
+        if not self.is_static:
+            raise native.LockstepError(
+                "LOCKSTEP_LOSS=sum needs batches whose size is known while a function is traced; use "
+                "drop_remainder=True, or an eager loop")
+        if self.is_whole:
+            return {"op": ops.MEAN}
+        if self.total < world.size:
+            raise native.LockstepError(f"LOCKSTEP_LOSS=sum with a batch of {self.total} on {world.size} ranks: a rank "
+                                       "without samples would add those of another")
+        return {"op": ops.SUM}
+
+    def weight(self):
+        """This rank's weight in a mean over the samples of the batch."""
+        if self.is_static:
+            return 1.0 if self.is_whole else float(self.count)
+        return tf.where(self.is_whole, tf.constant(1.0, tf.float64), tf.cast(self.count, tf.float64))
+
+    def counts(self):
+        """Do this rank's rows count in a sum over ranks?  Of rows that all ranks have, only rank 0's do."""
+        if self.is_static:
+            return world.is_root() if self.is_whole else self.count > 0
+        return tf.where(self.is_whole, world.is_root(), self.count > 0)
+
+    def share(self):
+        """The part of the batch that counts here; the shares of all ranks add up to 1."""
+        if self.is_static:
+            return float(world.is_root()) if self.is_whole else self.count / self.total
+        share = tf.math.divide_no_nan(tf.cast(self.count, tf.float64), tf.cast(self.total, tf.float64))
+        return tf.where(self.is_whole, tf.constant(float(world.is_root()), tf.float64), share)
+
+
+WHOLE = Part(0, 1, 1, is_whole=True)
+
+
+def _static_rows(tensor):
+    """The number of rows as far as it is known; 0 dimensions: None, and no part of the batch."""
+    shape = tensor.shape
+    return None if shape.rank is None else tf.compat.dimension_value(shape[0])
+
+
+def _is_batched(item):
+    if not (tf.is_tensor(item) or isinstance(item, (tf.RaggedTensor, tf.SparseTensor))):
+        return hasattr(item, "shape") and len(item.shape) > 0
+    return item.shape.rank is None or item.shape.rank > 0
+
+
+def _total(items):
+    """The number of rows of a batch: an int, a tensor, or None where the items have different numbers."""
+    known = {rows for rows in map(_static_rows, items) if rows is not None}
+    if len(known) > 1:
+        return None
+    if known:
+        return known.pop()
+    first = items[0]
+    if isinstance(first, tf.RaggedTensor):
+        return first.nrows(out_type=tf.int64)
+    if isinstance(first, tf.SparseTensor):
+        return first.dense_shape[0]
+    return tf.shape(first, out_type=tf.int64)[0]
+
+
+def static_part(total):
+    """(part, first row, number of rows to compute on)"""
+    base, extra = divmod(total, world.size)
+    count = base + (world.rank < extra)
+    offset = world.rank * base + min(world.rank, extra)
+    if count == 0:
+        return Part(0, 0, total), 0, 1
+    return Part(offset, count, total), offset, count
+
+
+def dynamic_part(total):
+    """The same for a tensor."""
+    base, extra = total // world.size, total % world.size
+    count = base + tf.cast(world.rank < extra, tf.int64)
+    offset = tf.where(count > 0, world.rank * base + tf.minimum(tf.constant(world.rank, tf.int64), extra), 0)
+    return Part(offset, count, total, tf.constant(False)), offset, tf.maximum(count, 1)
+
+
+def take_rows(item, first, rows):
+    """item[first:first + rows]"""
+    if isinstance(item, tf.SparseTensor):
+        shape = item.dense_shape
+        start = tf.concat([[tf.cast(first, tf.int64)], tf.zeros_like(shape[1:])], 0)
+        return tf.sparse.slice(item, start, tf.concat([[tf.cast(rows, tf.int64)], shape[1:]], 0))
+    return item[first:first + rows]
+
+
+def cut(batch):
+    """This rank's rows of a batch, and which part of it they are.
+
+    The batch is any nest of tensors; what has no rows (numbers, None) stays.  A batch whose tensors have different
+    numbers of rows, or none, is nothing we can cut: it stays whole."""
+    if native.setting("SHARD") == "off" or world.size == 1:
+        return WHOLE, batch
+    flat = tf.nest.flatten(batch)
+    batched = [tf.convert_to_tensor(item) if not hasattr(item.shape, "rank") else item
+               for item in flat if item is not None and _is_batched(item)]
+    total = _total(batched) if batched else None
+    if total is None or (not tf.is_tensor(total) and total == 0):
+        return WHOLE, batch
+    part, first, rows = dynamic_part(total) if tf.is_tensor(total) else static_part(total)
+    flat = [take_rows(item, first, rows) if item is not None and _is_batched(item) else item for item in flat]
+    return part, tf.nest.pack_sequence_as(batch, flat)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wakes Lockstep in a process that a launcher started with more than one rank.
+
+lockstep.pth (lockstep.start for Pythons of PEP 829) runs at the start of every Python process of the environment: it
+looks at a few environment variables, and imports this module only in a rank.  Nothing else happens until the script
+imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
+
+Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank."""
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+# Set by each launcher for its ranks: the number of ranks.  Slurm's SLURM_NTASKS is also there in a batch script, which
+# is no rank; SLURM_STEP_NUM_TASKS is set by srun.
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+PID_VARIABLE = "LOCKSTEP_RANK_PID"
+SWITCH = "TF_MPI_ENABLE"
+
+
+def launched_size():
+    """The number of ranks that a launcher started; 1 without one."""
+    for name in SIZE_VARIABLES:
+        try:
+            size = int(os.environ.get(name, ""))
+        except ValueError:
+            continue
+        if size > 1:
+            return size
+    return 1
+
+
+def is_rank():
+    """Should this process take part?"""
+    switch = os.environ.get(SWITCH, "").strip().lower()
+    if switch in ("0", "off", "no", "false"):
+        return False
+    if os.environ.get(PID_VARIABLE, str(os.getpid())) != str(os.getpid()):
+        return False
+    return launched_size() > 1 or switch in ("1", "on", "yes", "true")
+
+
+def wake():
+    if is_rank() and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        os.environ[PID_VARIABLE] = str(os.getpid())
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds what the other finders find, and has attach() called when the module is there."""
+
+    NAMES = ("tensorflow", "keras", "tf_keras")
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.NAMES:
+            return None
+        spec = self._find(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, name)
+        return spec
+
+    def _find(self, name, path, target):
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader, name):
+        self._loader, self._name = loader, name
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        from lockstep import attach
+        attach.attached(self._name)
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what two runs of a script left: lines, numbers in them, files.
+
+Numbers may differ by rounding: a sum of slices is not added up in the order of one process."""
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)\b")
+ABSOLUTE = 2e-6  # of numbers near 0, in a run whose numbers are around 1
+TIMES = re.compile(r"\d+(?:\.\d+)?(?:s|ms|us)(?:/(?:step|epoch|batch))?\b")  # of Keras's progress lines
+BACKSPACES = re.compile(r"[^\n]*[\b\r]")
+IGNORED_FOLDERS = ("rank-logs",)
+
+
+def near(one, other, tolerance):
+    return np.allclose(one, other, rtol=tolerance, atol=max(ABSOLUTE, tolerance / 10), equal_nan=True)
+
+
+def _lines(text):
+    text = TIMES.sub("TIME", BACKSPACES.sub("", text))
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def compare_text(one, other, tolerance, what):
+    """Same lines, up to the rounding of numbers."""
+    one, other = _lines(one), _lines(other)
+    for number, (a, b) in enumerate(zip(one, other), 1):
+        assert NUMBER.sub("#", a) == NUMBER.sub("#", b), f"{what}, line {number}:\n  one process: {a}\n  ranks:       {b}"
+        a_numbers, b_numbers = ([float(n) for n in NUMBER.findall(line)] for line in (a, b))
+        assert near(a_numbers, b_numbers, tolerance), f"{what}, line {number}:\n  one process: {a}\n  ranks:       {b}"
+    assert len(one) == len(other), f"{what}: {len(one)} lines with one process, {len(other)} with ranks:\n" + "\n".join(other)
+
+
+def compare_folders(one, other, tolerance):
+    """Same files, same content."""
+    names, other_names = _files(one), _files(other)
+    assert names == other_names, f"files of one process: {names}\nof ranks: {other_names}"
+    for name in names:
+        _compare_files(one / name, other / name, tolerance)
+
+
+def _files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
+                  if path.is_file() and path.relative_to(folder).parts[0] not in IGNORED_FOLDERS)
+
+
+def _compare_files(one, other, tolerance):
+    if one.suffix == ".npz":
+        _compare_arrays(dict(np.load(one)), dict(np.load(other)), tolerance, one)
+    elif one.suffix == ".npy":
+        _compare_arrays({"": np.load(one)}, {"": np.load(other)}, tolerance, one)
+    elif one.suffix in (".h5", ".hdf5"):
+        _compare_arrays(_read_h5(one), _read_h5(other), tolerance, one)
+    elif one.suffix == ".keras":
+        _compare_keras(one, other, tolerance)
+    elif one.suffix in (".csv", ".txt", ".log", ".json"):
+        compare_text(one.read_text(), other.read_text(), tolerance, str(one))
+
+
+def _compare_arrays(one, other, tolerance, path):
+    assert one.keys() == other.keys(), f"{path}: {sorted(one)} and {sorted(other)}"
+    for name, array in one.items():
+        assert array.shape == other[name].shape, f"{path}: {name} has shape {array.shape} and {other[name].shape}"
+        if array.dtype.kind in "OSU":
+            assert np.array_equal(array, other[name]), f"{path}: {name} differs"
+            continue
+        gap = np.abs(array.astype(np.float64) - other[name].astype(np.float64)).max() if array.size else 0
+        assert near(array, other[name], tolerance), f"{path}: {name} differs by up to {gap}"
+
+
+def _read_h5(path):
+    import h5py
+    arrays = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: arrays.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return {name: np.asarray(value) for name, value in arrays.items()}
+
+
+def _compare_keras(one, other, tolerance):
+    """A .keras file is a zip of a description and an HDF5 file."""
+    folders = []
+    for path in (one, other):
+        folder = Path(str(path) + ".unpacked")
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+        folders.append(folder)
+    assert json.loads((folders[0] / "config.json").read_text()) == json.loads((folders[1] / "config.json").read_text())
+    _compare_files(folders[0] / "model.weights.h5", folders[1] / "model.weights.h5", tolerance)

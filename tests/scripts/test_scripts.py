@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain TensorFlow scripts, run with one process and with several ranks: the same lines, the same files.
+
+Each folder is a way of writing or a promise.  Its cases.txt has one line per run:
+
+    script.py [arguments] | ranks=2,3 env:NAME=VALUE tolerance=2e-5 mpi=openmpi long
+
+A script prints its numbers and saves its weights as anybody's does; what it prints and every file it leaves are compared.
+Scripts know nothing of ranks, and are not told."""
+import shlex
+from pathlib import Path
+
+import pytest
+from compare import compare_folders, compare_text
+from jobs import ROOT, Mpi, run_process, run_ranks
+
+HERE = Path(__file__).resolve().parent
+PYTHON = ROOT / ".venv" / "bin" / "python"
+TIME_LIMIT = 240
+TOLERANCE = 2e-5
+
+
+class Case:
+    """A line of cases.txt"""
+
+    def __init__(self, folder, line):
+        command, _, options = line.partition("|")
+        self.script, *self.args = shlex.split(command)
+        self.path = folder / self.script
+        self.ranks, self.env, self.tolerance, self.mpi, self.is_long = [2, 3], {}, TOLERANCE, "openmpi", False
+        for option in shlex.split(options):
+            self._set(option)
+        self.id = "-".join([folder.name, self.script.removesuffix(".py"), *self.args, *self.env.values()])
+
+    def _set(self, option):
+        name, _, value = option.partition("=")
+        if name == "ranks":
+            self.ranks = [int(n) for n in value.split(",")]
+        elif name.startswith("env:"):
+            self.env[name.removeprefix("env:")] = value
+        elif name == "tolerance":
+            self.tolerance = float(value)
+        elif name == "mpi":
+            self.mpi = value
+        elif option == "long":
+            self.is_long = True
+        else:
+            raise ValueError(f"{self.path}: no option '{option}'")
+
+
+def all_cases():
+    for table in sorted(HERE.glob("*/cases.txt")):
+        for line in table.read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                case = Case(table.parent, line)
+                yield pytest.param(case, id=case.id, marks=[pytest.mark.long] if case.is_long else [])
+
+
+@pytest.mark.parametrize("case", list(all_cases()))
+def test_same_as_one_process(case, tmp_path):
+    if not Mpi(case.mpi).folder.is_dir():
+        pytest.skip(f"the library is not built with {case.mpi}")
+    single = _run(case, tmp_path / "one", None)
+    for n in case.ranks:
+        folder = tmp_path / f"ranks-{n}"
+        together = _run(case, folder, n)
+        compare_text(single, together, case.tolerance, f"standard output with {n} ranks")
+        compare_folders(tmp_path / "one", folder, case.tolerance)
+
+
+def _run(case, folder, n):
+    """Standard output of the script, run in an empty folder."""
+    folder.mkdir()
+    env = {"PYTHONPATH": f"{ROOT / 'python'}:{HERE.parent / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
+           "LOCKSTEP_LIB": ROOT / "build" / case.mpi / "lib", "LOCKSTEP_STALL_ABORT_S": "60", "TF_NUM_INTRAOP_THREADS": "1",
+           "TF_NUM_INTEROP_THREADS": "2", "LOCKSTEP_LOG_DIR": "rank-logs", "LOCKSTEP_SUMMARY": "off", **case.env}
+    if n is None:
+        job = run_process([PYTHON, case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
+    else:
+        job = run_ranks(Mpi(case.mpi), n, PYTHON, [case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
+    assert job.code == 0, str(job)
+    return job.stdout
