@@ -5,6 +5,7 @@ import re
 import subprocess
 import uuid
 
+import promise
 import pytest
 from commands import environment, lockstep
 from fleet import make_hosts, remove_hosts
@@ -83,6 +84,15 @@ def test_run_starts_ranks_on_each_host(mpi, hosts, each, tmp_path):
         assert rank["nodes"] == hosts.number
         assert rank["local"] == rank["rank"] % each
         assert rank["word"] == "passed on"
+
+
+def test_an_unmodified_keras_script_has_the_numbers_of_one_process_on_two_hosts(mpi, two_hosts, tmp_path):
+    one = promise.one_process(mpi)
+    (tmp_path / "two").mkdir()
+    result = lockstep(mpi, "run", "--agent", two_hosts.agent, "-H", "host1,host2", promise.SCRIPT, env=promise.SETTINGS,
+                      cwd=tmp_path / "two", timeout=promise.LIMIT, before=two_hosts.enter)
+    assert result.code == 0, str(result)
+    promise.check_same(one, result.out, "standard output on two hosts")
 
 
 def test_hosts_share_no_memory(two_hosts):

@@ -8,6 +8,7 @@ import tempfile
 import uuid
 
 import cluster
+import promise
 import pytest
 from commands import environment
 from fleet import make_hosts, remove_hosts
@@ -45,13 +46,13 @@ def slurm():
         remove_hosts(hosts)
 
 
-def run(slurm, mpi, *command):
+def run(slurm, mpi, *command, env=None, cwd=ROOT, limit=LIMIT):
     job_id = uuid.uuid4().hex
-    env = {**environment(mpi), **slurm.environment, JOB_VARIABLE: job_id}
+    full_env = {**environment(mpi, env), **slurm.environment, JOB_VARIABLE: job_id}
     try:
-        return subprocess.run([str(word) for word in [*slurm.nodes[0].enter, *command]], env=env, cwd=ROOT, text=True,
+        return subprocess.run([str(word) for word in [*slurm.nodes[0].enter, *command]], env=full_env, cwd=cwd, text=True,
                               errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=LIMIT)
+                              timeout=limit)
     finally:
         kill_job(job_id)
 
@@ -96,3 +97,24 @@ def test_sbatch_runs_a_script_on_two_nodes(slurm, mpi, script, tmp_path):
     text = (tmp_path / "out").read_text()
     assert result.returncode == 0, result.stderr + text
     assert hosts_of(text) == ["host1", "host2"]
+
+
+def test_srun_of_an_unmodified_keras_script_has_the_numbers_of_one_process(slurm, mpi, tmp_path):
+    one = promise.one_process(mpi)
+    (tmp_path / "two").mkdir()
+    result = run(slurm, mpi, "srun", f"--mpi={MPI_TYPES[mpi.name]}", "-N2", "--ntasks-per-node=1", sys.executable,
+                 promise.SCRIPT, env=promise.SETTINGS, cwd=tmp_path / "two", limit=promise.LIMIT)
+    assert result.returncode == 0, result.stdout + result.stderr
+    promise.check_same(one, result.stdout, "standard output of srun on two nodes")
+
+
+@pytest.mark.long
+def test_sbatch_of_an_unmodified_keras_script_has_the_numbers_of_one_process(slurm, mpi, tmp_path):
+    one = promise.one_process(mpi)
+    batch = tmp_path / "job.sh"
+    batch.write_text(f"#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --output={tmp_path}/out\n"
+                     f"#SBATCH --error={tmp_path}/err\n{LOCKSTEP} run {promise.SCRIPT}\n")
+    (tmp_path / "two").mkdir()
+    result = run(slurm, mpi, "sbatch", "--wait", batch, env=promise.SETTINGS, cwd=tmp_path / "two", limit=promise.LIMIT)
+    assert result.returncode == 0, (tmp_path / "out").read_text() + (tmp_path / "err").read_text()
+    promise.check_same(one, (tmp_path / "out").read_text(), "standard output of sbatch on two nodes")
