@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep bench: the program of bench/ from the command, its numbers as JSON and as a picture."""
+import importlib.util
 import json
 
 import pytest
@@ -36,3 +37,18 @@ def test_bad_input_is_said(mpi, words, code, complaint):
     result = lockstep(mpi, "bench", *words)
     assert result.code == code, str(result)
     assert complaint in result.err and "Traceback" not in result.err
+
+
+@pytest.mark.long
+def test_training_is_measured_each_way_and_drawn(mpi, tmp_path):
+    import promise
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("needs TensorFlow")
+    if mpi.name != "openmpi":
+        pytest.skip("once is enough: the ways are the same")
+    result = lockstep(mpi, "bench", "train", "--case", "mnist:32", "--ways", "one,ranks", "--rounds", 1, "--steps", 20,
+                      "--json", tmp_path / "steps.json", "--plot", tmp_path / "steps.svg", env=promise.SETTINGS, timeout=240)
+    assert result.code == 0, str(result)
+    (row,) = json.loads((tmp_path / "steps.json").read_text())
+    assert row["model"] == "mnist" and set(row["ms"]) == {"one", "ranks"} and all(ms > 0 for ms in row["ms"].values())
+    assert b"<svg" in (tmp_path / "steps.svg").read_bytes()
