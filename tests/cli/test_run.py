@@ -148,6 +148,12 @@ def test_a_program_that_is_no_python_file_is_started_as_it_is(mpi):
     assert result.out.count("word -n") == 2
 
 
+def test_python_itself_can_be_named_and_stays_that_of_its_environment(mpi):
+    result = lockstep(mpi, "run", "-n", 2, "--oversubscribe", sys.executable, "-c", "import sys; print(sys.prefix)")
+    assert result.code == 0, str(result)
+    assert result.out.strip() == sys.prefix
+
+
 BAD_INPUTS = [
     ([], "no script is named"),
     (["nothing.py"], "there is no file nothing.py"),

@@ -77,7 +77,7 @@ def program_of(args):
     if not os.access(path, os.R_OK):
         raise Problem(f"{path} cannot be read", "check its permissions")
     if _is_program(path):
-        return [str(path.resolve()), *args.program[1:]]
+        return [str(path.absolute()), *args.program[1:]]  # links kept: python of a virtual environment is one
     return [sys.executable, *args.program]
 
 
