@@ -11,7 +11,7 @@ from lockstep.launch.problem import Problem
 COMMANDS = {
     "run": ("lockstep.cli.run", "start a script on many ranks"),
     "verify": ("lockstep.cli.verify", "compare one process with many ranks"),
-    "bench": ("lockstep.cli.bench", "measure collectives, beside MPI in the same run"),
+    "bench": ("lockstep.cli.bench", "measure collectives and training steps, beside others in the same run"),
     "timeline": ("lockstep.cli.timeline", "join the ranks' traces and show where time goes"),
     "info": ("lockstep.cli.info", "what was built, what was found, which settings are in force"),
     "doctor": ("lockstep.cli.doctor", "find out what is wrong with a machine or a cluster"),
@@ -35,7 +35,7 @@ def parser_of(name):
 
 
 def main_parser():
-    parser = argparse.ArgumentParser(prog="lockstep", description=DESCRIPTION, epilog=EXAMPLES,
+    parser = argparse.ArgumentParser(prog="lockstep", usage="lockstep COMMAND [options]", description=DESCRIPTION, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_argument_group("commands")
@@ -63,18 +63,17 @@ def main(words=None):
     if not words or words[0] in ("-h", "--help", "help"):
         main_parser().print_help()
         return 0 if words else 2
-    if words[0] == "--version":
-        from lockstep.launch.hosts import own_version
-        print(f"lockstep {own_version()}")
-        return 0
-    if words[0] not in COMMANDS:
-        print(f"lockstep: there is no command '{words[0]}': use one of {', '.join(COMMANDS)}", file=sys.stderr)
-        return 2
     try:
+        if words[0] == "--version":
+            from lockstep.launch.mpi import own_version
+            print(f"lockstep {own_version()}")
+            return 0
+        if words[0] not in COMMANDS:
+            raise Problem(f"there is no command '{words[0]}'", f"use one of {', '.join(COMMANDS)}")
         args = parse(words)
         return args.main(args)
     except Problem as problem:
-        print(f"lockstep {words[0]}: {problem}", file=sys.stderr)
+        print(f"lockstep{' ' + words[0] if words[0] in COMMANDS else ''}: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

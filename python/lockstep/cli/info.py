@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was built, what was found, which settings are in force and where they come from, and the algorithms."""
-import ctypes
 import platform
 import sys
 
 from lockstep.launch import machine
-from lockstep.launch.mpi import find_launcher, library_mpi
+from lockstep.launch.mpi import find_launcher, library_mpi, load_library, own_version
 from lockstep.launch.problem import Problem
 
 EXAMPLES = """examples:
@@ -16,14 +15,6 @@ EXAMPLES = """examples:
 def add_arguments(parser):
     parser.add_argument("--settings", action="store_true", help="only the settings")
     parser.add_argument("--choices", action="store_true", help="only the table of algorithms")
-
-
-def _library():
-    from lockstep import native
-    library_mpi()  # says what is wrong when it cannot be loaded
-    library = ctypes.CDLL(native.lib_path())
-    library.ls_version.restype = library.ls_last_error.restype = ctypes.c_char_p
-    return library
 
 
 def _operators():
@@ -47,7 +38,7 @@ def facts():
     from lockstep.cli.run import tensorflow_version
     mpi = library_mpi()
     return [
-        ("lockstep", _library().ls_version().decode()),
+        ("lockstep", own_version()),
         ("library", native.lib_path()),
         ("operators", _operators()),
         ("MPI", f"{mpi} ({mpi.path})"),
@@ -65,7 +56,7 @@ def _print_table(library, print_fn, *args):
 
 
 def main(args):
-    library = _library()
+    library = load_library()
     everything = not (args.settings or args.choices)
     if everything:
         for name, value in facts():

@@ -12,8 +12,7 @@ import time
 from lockstep.cli.engine import Engine
 from lockstep.cli.run import tensorflow_version
 from lockstep.launch import machine
-from lockstep.launch.hosts import own_version
-from lockstep.launch.mpi import library_mpi
+from lockstep.launch.mpi import library_mpi, own_version
 
 SMALL_ROUNDS, LARGE_ROUNDS, WARM_UP = 100, 5, 3
 LARGE_BYTES = 8 << 20

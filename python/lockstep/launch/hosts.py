@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockstep.launch.mpi import own_version
 from lockstep.launch.problem import Problem
 
 NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")
@@ -113,7 +114,7 @@ def _last_line(text):
 def _version_command(python):
     """A shell line that prints the version of another host's Lockstep, found there as it is here."""
     settings = [f"{name}={os.environ[name]}" for name in NEEDED_THERE if name in os.environ]
-    code = "from lockstep.launch.hosts import own_version; print(own_version())"
+    code = "from lockstep.launch.mpi import own_version; print(own_version())"
     return shlex.join(["env", *settings, python, "-c", code])
 
 
@@ -133,16 +134,6 @@ def _check(host, agent, python, version):
     other = _last_line(output)
     if other != version:
         raise Problem(f"host {host.name} has Lockstep {other}, this one {version}", "install the same on all hosts")
-
-
-def own_version():
-    """The version of the library: what has to be equal on all hosts."""
-    import ctypes
-
-    from lockstep import native
-    library = ctypes.CDLL(native.lib_path())
-    library.ls_version.restype = ctypes.c_char_p
-    return library.ls_version().decode()
 
 
 def check_hosts(hosts, agent, python):

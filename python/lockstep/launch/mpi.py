@@ -46,8 +46,8 @@ def _version_of(text):
     return match[1] if match else "of unknown version"
 
 
-def library_mpi():
-    """The MPI that liblockstep is linked with."""
+def load_library():
+    """liblockstep, with the functions that tell about it; starts nothing."""
     from lockstep import native
     try:
         library = ctypes.CDLL(native.lib_path())
@@ -56,7 +56,19 @@ def library_mpi():
     except OSError as error:
         raise Problem(f"liblockstep cannot be loaded ({error})",
                       "install the MPI it was built with, or build it again with pip install") from None
-    library.ls_mpi_version.restype = library.ls_mpi_path.restype = ctypes.c_char_p
+    for name in ("ls_version", "ls_mpi_version", "ls_mpi_path", "ls_last_error"):
+        getattr(library, name).restype = ctypes.c_char_p
+    return library
+
+
+def own_version():
+    """The version of the library: what has to be equal on all hosts."""
+    return load_library().ls_version().decode()
+
+
+def library_mpi():
+    """The MPI that liblockstep is linked with."""
+    library = load_library()
     text = library.ls_mpi_version().decode(errors="replace")
     if not text:
         raise Problem("this Lockstep was built without MPI", "install an MPI and build it again with pip install")
