@@ -15,7 +15,7 @@ rank = int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK"))
 mode = sys.argv[1] if len(sys.argv) > 1 else "show"
 if mode == "show":
     names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "LOCKSTEP_BATCH", "WORD",
-             "LOCKSTEP_RUN_TOKEN")
+             "LOCKSTEP_RUN_TOKEN", "CUDA_VISIBLE_DEVICES")
     text = json.dumps({"rank": rank, "args": sys.argv[1:], "file": __file__, "cpus": sorted(os.sched_getaffinity(0)),
                        "env": {name: os.environ.get(name) for name in names}})
     os.write(1, text.encode() + b"\\n")  # at once: lines of two ranks stay apart
@@ -76,6 +76,11 @@ def test_threads_that_the_user_has_set_stay(mpi, script):
 def test_settings_reach_all_ranks(mpi, script):
     ranks = shown(lockstep(mpi, "run", "-n", 2, "--batch", "per-rank", "--output", "all", script, env={"WORD": "a b"}))
     assert [(line["env"]["LOCKSTEP_BATCH"], line["env"]["WORD"]) for line in ranks] == [("per-rank", "a b")] * 2
+
+
+def test_each_rank_of_a_host_has_a_gpu_of_its_own(mpi, script):
+    ranks = shown(lockstep(mpi, "run", "-n", 2, "--output", "all", script, env={"CUDA_VISIBLE_DEVICES": "3,5"}))
+    assert [line["env"]["CUDA_VISIBLE_DEVICES"] for line in ranks] == ["3", "5"]
 
 
 def test_only_rank_0_is_shown(mpi, script):

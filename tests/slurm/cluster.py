@@ -128,8 +128,8 @@ class Cluster:
         raise RuntimeError(f"{what} is not up after {START_LIMIT_S} s\n{logs}")
 
     def ask(self, *command):
-        return subprocess.run([*self.nodes[0].enter, *command], env={**os.environ, **self.environment}, text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20).stdout
+        return subprocess.run([*self.nodes[0].enter, *command], env={**os.environ, **self.environment}, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20).stdout
 
     def stop(self):
         if self.is_up:

@@ -35,8 +35,8 @@ def parser_of(name):
 
 
 def main_parser():
-    parser = argparse.ArgumentParser(prog="lockstep", usage="lockstep COMMAND [options]", description=DESCRIPTION, epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="lockstep", usage="lockstep COMMAND [options]", description=DESCRIPTION,
+                                     epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_argument_group("commands")
     for name, (_, text) in COMMANDS.items():

@@ -54,7 +54,7 @@ def variable_difference(one, many):
     if is_equal.all():
         return 0.0
     difference = numpy.abs(first - second)[~is_equal].max()
-    scale = max(numpy.abs(first[numpy.isfinite(first)]).max(initial=0.0), numpy.abs(second[numpy.isfinite(second)]).max(initial=0.0))
+    scale = max(numpy.abs(values[numpy.isfinite(values)]).max(initial=0.0) for values in (first, second))
     return float(difference / scale) if numpy.isfinite(difference) and scale > 0 else math.inf
 
 

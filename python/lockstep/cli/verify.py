@@ -105,7 +105,8 @@ def plot(one, many, path, num_ranks):
 
 
 def tell(result, num_ranks, tolerance):
-    print(f"losses    {result.num_steps} steps compared; largest difference {result.loss_difference:.2g} (step {result.loss_step})")
+    print(f"losses    {result.num_steps} steps compared; largest difference {result.loss_difference:.2g} "
+          f"(step {result.loss_step})")
     if result.num_variables:
         where = f" ('{result.weight_name}')" if result.weight_name else ""
         print(f"weights   {result.num_variables} variables compared; largest difference {result.weight_difference:.2g}{where}")
