@@ -167,6 +167,7 @@ BAD_INPUTS = [
     (["-H", "node1", "--hostfile", "f", "SCRIPT"], "both -H and --hostfile"),
     (["--hostfile", "nofile", "SCRIPT"], "the hostfile nofile cannot be read"),
     (["-n", "0", "SCRIPT"], "'0' is not a number from 1 up"),
+    (["-n", "2", "--threads", "999", "SCRIPT"], "2 ranks with 999 cores each need 1998"),
     (["-n", "3", "-H", "node1:2", "SCRIPT"], "3 ranks are more than the 2 slots of the hosts"),
     (["-H", "no-such-host.invalid:2", "SCRIPT"], "host no-such-host.invalid"),
     (["--agent", "/no/agent", "-H", "node1:2", "SCRIPT"], "'/no/agent', which cannot be started"),

@@ -97,6 +97,14 @@ def _cores_per_rank(args, plan, is_slurm):
     return max(1, machine.cores() // max([here for _, here in pairs] or [plan.ranks]))
 
 
+def _check_cores(plan, is_slurm):
+    """On this machine it can be said before the launcher does."""
+    needed = plan.ranks * plan.cores
+    if not (plan.hosts or is_slurm or plan.is_oversubscribed) and needed > machine.cores():
+        raise Problem(f"{plan.ranks} ranks with {plan.cores} cores each need {needed}, this machine has {machine.cores()}",
+                      "lower -n or --threads, or let ranks roam with --bind none")
+
+
 def _thread_settings(args, cores):
     """What the user has set stays, unless --threads says otherwise."""
     if cores == 0:
@@ -133,6 +141,7 @@ class Start:
                          left_out=machine.inner_interfaces(), agent=args.agent, more_args=shlex.split(args.mpi_args))
         cores = _cores_per_rank(args, self.plan, is_slurm)
         self.plan.cores = cores if args.bind == "auto" and self.plan.ranks > 1 else 0
+        _check_cores(self.plan, is_slurm)
         self.token = uuid.uuid4().hex
         self.plan.env.update(_thread_settings(args, cores))
         self.plan.env["LOCKSTEP_LOG_DIR"] = "-"  # rank.py has put the ranks' output where it belongs
