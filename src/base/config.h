@@ -25,6 +25,8 @@ typedef struct ls_config {
     char     fault[LS_CONFIG_TEXT_ROOM];
     char     interface[LS_CONFIG_TEXT_ROOM];
     char     flight_dir[LS_CONFIG_TEXT_ROOM];
+    char     status_dir[LS_CONFIG_TEXT_ROOM];
+    char     record[LS_CONFIG_TEXT_ROOM];
     unsigned wire;                       /* ls_wire_t */
     unsigned log;                        /* ls_log_level_t */
     unsigned node_size;
@@ -32,6 +34,7 @@ typedef struct ls_config {
     unsigned patience_ms;
     double   heartbeat_s;
     double   grace_s;
+    unsigned record_steps;
     double   stall_warn_s;
     double   stall_abort_s;
     size_t   fusion_bytes;
