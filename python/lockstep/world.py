@@ -4,7 +4,7 @@
 Hooks ask `world.on()` each time: it becomes false in the child of a rank (os.fork, multiprocessing), which is no rank."""
 import os
 
-from lockstep import native
+from lockstep import native, start
 
 rank, size = 0, 1
 _pid = None
@@ -15,6 +15,11 @@ def enter():
     global rank, size, _pid
     native.start()
     rank, size = native.rank(), native.size()
+    if size < start.launched_size():
+        raise native.LockstepError(
+            f"the launcher started {start.launched_size()} ranks, but MPI sees {size}: the launcher belongs to another MPI "
+            f"than the one {native.lib_path()} was built with. Start with that MPI's mpirun, or install lockstep with the "
+            "launcher's mpicc; under Slurm, see srun --mpi=list")
     _pid = os.getpid()
 
 
