@@ -54,6 +54,7 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
                                                                "lockstep/lib/liblockstep_tf.so"]
     assert "lockstep/include/lockstep.h" in names
+    assert {"lockstep.pth", "lockstep.start"} <= set(names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
 
@@ -79,3 +80,23 @@ def test_the_operators_find_their_engine_and_say_that_tensorflow_is_missing(whee
     code = ("import ctypes, lockstep.native as native; lib = ctypes.CDLL(native.ops_path()); "
             "lib.lockstep_tf_problem.restype = ctypes.c_char_p; print(lib.lockstep_tf_problem().decode())")
     assert "import tensorflow first" in run(python, "-c", code, cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_an_installed_lockstep_wakes_in_a_rank(wheel, python, tmp_path):
+    code = "import sys; print('lockstep.start' in sys.modules)"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "False"
+    assert run(python, "-c", code, cwd=tmp_path, env={"OMPI_COMM_WORLD_SIZE": "2"}).strip() == "True"
+
+
+@pytest.mark.long
+def test_uninstalling_leaves_nothing(wheel, tmp_path):
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    site, = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    before = sorted(site.iterdir())
+    run(python, "-m", "pip", "install", wheel)
+    assert (site / "lockstep.pth").is_file()
+    run(python, "-c", "import lockstep.start", cwd=tmp_path)
+    run(python, "-m", "pip", "uninstall", "-y", "lockstep")
+    assert sorted(site.iterdir()) == before
