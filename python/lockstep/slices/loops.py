@@ -22,32 +22,13 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import gradients, hooks, native, variables, world
 from lockstep.slices import current, part as parts
+from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
-
-# Transformations whose elements are batches if those of their input are, and those that make batches.
-_KEEP = ("DatasetV1Adapter", "Map", "ParallelMap", "Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "Filter", "Zip",
-         "Enumerate", "Concatenate", "IgnoreErrors", "Shard", "TakeWhile", "Snapshot", "AssertCardinality",
-         "MaxIntraOpParallelism", "PrivateThreadPool")
-_MAKE = ("Batch", "ParallelBatch", "PaddedBatch", "DenseToRaggedBatch", "RaggedBatch", "Rebatch", "MapAndBatch",
-         "DenseToSparseBatch")
 
 _training_places = set()
 _loop = None  # the iterator that delivered last
 _functions = []  # tf.functions being called
-
-
-def is_batched(dataset):
-    """Are its elements batches?  Only where the pipeline says so."""
-    if getattr(dataset, "_lockstep_partitioned", False):
-        return False
-    kind = type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
-    if kind in _MAKE:
-        return True
-    if kind not in _KEEP:
-        return False
-    inputs = dataset._inputs()
-    return bool(inputs) and all(map(is_batched, inputs))
 
 
 def _place():
@@ -97,9 +78,11 @@ def _deliver(iterator, element):
     _loop = getattr(iterator, "_lockstep_loop", None)
     if _loop is None or not _loop.trains:
         current.deliver(parts.WHOLE)
+        current.mark(element, parts.WHOLE)
         return element
     part, element = parts.cut(element)
     current.deliver(part)
+    current.mark(element, part)
     return element
 
 
@@ -111,9 +94,8 @@ def cut_in_graph(element):
     switch = variables.private(False, tf.bool, "lockstep_loop_trains")
     trains = switch.read_value()
     flat = tf.nest.flatten(element)
-    if not flat or not all(parts._is_batched(item) for item in flat):
-        return element
-    total = parts._total(flat)
+    batched = [item for item in flat if parts._is_batched(item)]
+    total = parts._total(batched) if batched else None
     if total is None:
         return element
     part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
@@ -121,7 +103,8 @@ def cut_in_graph(element):
     first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
     current.attach(graph, parts.Part(first, tf.where(trains, part.count, total), total, ~trains))
     graph._lockstep_switch = switch
-    return tf.nest.pack_sequence_as(element, [parts.take_rows(item, first, rows) for item in flat])
+    flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
+    return tf.nest.pack_sequence_as(element, flat)
 
 
 def attach():
@@ -147,6 +130,7 @@ def attach():
 
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
+        current.recall((args, kwargs))
         _functions.append(self)
         try:
             result = original(self, *args, **kwargs)
