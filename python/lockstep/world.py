@@ -3,11 +3,13 @@
 
 Hooks ask `world.on()` each time: it becomes false in the child of a rank (os.fork, multiprocessing), which is no rank."""
 import os
+import sys
 
 from lockstep import native, start
 
 rank, size = 0, 1
 _pid = None
+_said = set()
 
 
 def enter():
@@ -30,3 +32,10 @@ def on():
 
 def is_root():
     return rank == 0
+
+
+def say_once(text):
+    """A warning, from rank 0."""
+    if is_root() and text not in _said:
+        _said.add(text)
+        sys.stderr.write(f"lockstep: {text}\n")

@@ -81,11 +81,22 @@ def mark(element, part):
             tensor._lockstep_part = part
 
 
+def leaves(arguments):
+    """What lists, tuples and dictionaries contain; unlike tf.nest, of any keys."""
+    if isinstance(arguments, dict):
+        arguments = arguments.values()
+    elif not isinstance(arguments, (list, tuple)):
+        yield arguments
+        return
+    for item in arguments:
+        yield from leaves(item)
+
+
 def recall(arguments):
     """The code about to run gets these arguments: tensors of a batch among them say which part it works on."""
     if not tf.executing_eagerly() or is_scoped():
         return
-    for tensor in tf.nest.flatten(arguments):
+    for tensor in leaves(arguments):
         part = getattr(tensor, "_lockstep_part", None)
         if part is not None:
             if part is not _delivered:
