@@ -23,11 +23,12 @@ class Net(tf.Module):
 
 
 net = Net()
+seen_sizes = []
 
 
 @tf.custom_gradient
-def soft_clip(value):
-    return value, lambda grad: tf.clip_by_value(grad, -0.05, 0.05)
+def dampened(value):
+    return value, lambda grad: 0.3 * grad
 
 
 def penalty_step(inputs, targets):
@@ -52,19 +53,20 @@ def persistent_step(inputs, targets):
     net.hidden.assign_sub(0.1 * first[0])
     net.scale.assign_sub(0.1 * first[1])
     net.out.assign_sub(0.02 * second)
-    return error + 0 * size
+    return error
 
 
 def looking_step(inputs, targets):
-    """The first tape's gradients are only looked at; the second trains through a clipped gradient and recomputation."""
+    """The first tape's gradients are only looked at; the second trains through a dampened gradient and recomputation."""
     with tf.GradientTape() as watching:
         watched = tf.reduce_mean(net(inputs))
     seen = watching.gradient(watched, net.hidden)
     again = tf.recompute_grad(lambda rows: net(rows))
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((soft_clip(again(inputs)) - targets) ** 2)
+        loss = tf.reduce_mean((dampened(again(inputs)) - targets) ** 2)
     update(tape.gradient(loss, {"out": net.out, "hidden": net.hidden}))
-    return loss + 0 * tf.reduce_sum(seen)
+    seen_sizes.append(seen.shape)
+    return loss
 
 
 def loop_step(inputs, targets):
@@ -75,12 +77,12 @@ def loop_step(inputs, targets):
         net.out.assign_sub(0.05 * tape.gradient(loss, net.out))
         return i + 1, total + loss
 
-    _, total = tf.while_loop(lambda i, _: i < 2, inner, (0, 0.0))
+    tf.while_loop(lambda i, _: i < 2, inner, (0, 0.0))
     with tf.GradientTape() as tape:
         state = tf.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, tf.tanh(s @ net.hidden)[:, :5]), (0, inputs))[1]
         loss = tf.reduce_mean(state**2)
     net.hidden.assign_sub(0.1 * tape.gradient(loss, net.hidden))
-    return total + loss
+    return loss
 
 
 def update(grads):
