@@ -15,12 +15,13 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import variables
+    from lockstep import reports, variables
     from lockstep.effects import output
     from lockstep.frontends import tape
     from lockstep.slices import loops
     variables.attach()
     tape.attach()
+    reports.attach()
     loops.attach()
     output.attach()
 

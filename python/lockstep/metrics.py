@@ -66,6 +66,7 @@ def _outermost(original, hook, kit):
 
 
 def _update_state(original, kit, self, *args, **kwargs):
+    current.recall((args, kwargs))
     part = current.now()
     args, kwargs = _weigh_batch_figure(kit, part, self, args, kwargs)
     counts = part.counts()
