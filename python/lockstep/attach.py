@@ -32,4 +32,5 @@ def _keras():
 
 
 def _tf_keras():
-    pass
+    from lockstep.frontends import tf_keras
+    tf_keras.attach()

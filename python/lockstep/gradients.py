@@ -44,17 +44,7 @@ def reduce(grads, sources, part=None):
 
 
 def _name(variable):
-    """A function that takes several gradients of one variable has several operators, which may run at the same time:
-    they are numbered in the outermost function that is being traced."""
-    key = variables.key(variable)
-    if tf.executing_eagerly():
-        return f"gradient/{key}"
-    *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
-    uses = getattr(outermost, "_lockstep_gradients", None)
-    if uses is None:
-        uses = outermost._lockstep_gradients = {}
-    uses[key] = uses.get(key, 0) + 1
-    return f"gradient/{key}" if uses[key] == 1 else f"gradient/{key}/{uses[key]}"
+    return current.numbered(f"gradient/{variables.key(variable)}")
 
 
 def _reduce_dense(grads, names, reduction):

@@ -134,6 +134,7 @@ static void take_collective(ls_context_h ctx, ls_request_t *request)
 
     LS_COUNT(ctx, requests, 1);
     LS_COUNT(ctx, bytes_in, signature->count * ls_dtype_size(signature->dtype));
+    ls_waiting_note_given(ctx);
     request->item.submitted_ns = ctx->now_ns;
     ctx->needs_tick            = true;
     ls_schedule_submit(ctx->schedule, &request->item, ctx->now_ns);
