@@ -266,6 +266,9 @@ typedef struct ls_counters {
 
 LS_API void ls_counters(ls_context_h ctx, ls_counters_t *counters_p);
 
+/* One of them by name; LS_ERR_INVALID when there is none of that name. */
+LS_API ls_status_t ls_counter(ls_context_h ctx, const char *name, uint64_t *value_p);
+
 /*
  * Write the engine's whole state (open buckets, which tensors wait for which ranks) to `fd`.
  * Also written to standard error on SIGUSR1 (LOCKSTEP_DUMP_SIGNAL), and by the rank that finds the job lost

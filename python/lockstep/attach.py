@@ -15,7 +15,7 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import variables
+    from lockstep import audit, summary, variables
     from lockstep.effects import output
     from lockstep.frontends import tape
     from lockstep.slices import loops
@@ -23,6 +23,8 @@ def _tensorflow():
     tape.attach()
     loops.attach()
     output.attach()
+    audit.attach()
+    summary.attach()
 
 
 def _keras():

@@ -48,9 +48,12 @@ def _library():
     library.ls_last_error.restype = ctypes.c_char_p
     library.ls_process_get.restype = ctypes.c_void_p
     library.ls_process_put.argtypes = [ctypes.c_void_p]
-    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
+    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size", "ls_num_nodes"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
+    library.ls_transport.argtypes, library.ls_transport.restype = [ctypes.c_void_p], ctypes.c_char_p
+    library.ls_counter.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    library.ls_hash.argtypes, library.ls_hash.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint64
     return library
 
 
@@ -78,6 +81,13 @@ def stop():
     _library().ls_process_stop()
 
 
+def leave_with_failure():
+    """Ends this process, which is on its way out, with an exit code that says so; every rank does."""
+    stop()
+    sys.stdout.flush()
+    os._exit(1)
+
+
 @functools.lru_cache(maxsize=None)
 def setting(name):
     """The value of LOCKSTEP_<name> as text; the table of settings is that of the C library."""
@@ -88,14 +98,14 @@ def setting(name):
     return text.value.decode(errors="replace")
 
 
-def _ask(name):
+def _ask(name, *arguments):
     start()
     library = _library()
     context = library.ls_process_get()
     if context is None:
         raise LockstepError("the engine has stopped, or this process is the child of a rank")
     try:
-        return getattr(library, name)(context)
+        return getattr(library, name)(context, *arguments)
     finally:
         library.ls_process_put(context)
 
@@ -123,3 +133,26 @@ def local_size():
 def is_root():
     """Is this rank 0?"""
     return rank() == 0
+
+
+def num_nodes():
+    """The number of machines of the job."""
+    return _ask("ls_num_nodes")
+
+
+def transport():
+    """How ranks reach each other, in words."""
+    return _ask("ls_transport").decode()
+
+
+def counter(name):
+    """A counter of the engine; lockstep.h has their list."""
+    value = ctypes.c_uint64()
+    if _ask("ls_counter", name.encode(), ctypes.byref(value)) != 0:
+        raise LockstepError(_library().ls_last_error().decode(errors="replace"))
+    return value.value
+
+
+def hash_memory(address, size):
+    """A 64-bit hash of memory: an address, or bytes."""
+    return _library().ls_hash(address, size)

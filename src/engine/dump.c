@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's state for people, and its counters. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/error.h"
 #include "engine/engine_int.h"
 
 static void dump_work(ls_context_h ctx, const ls_work_t *work, int fd)
@@ -42,4 +44,19 @@ void ls_counters(ls_context_h ctx, ls_counters_t *counters_p)
 #define COPY_COUNTER(_name, _help) counters_p->_name = atomic_load_explicit(&ctx->counters._name, memory_order_relaxed);
     LS_COUNTER_LIST(COPY_COUNTER)
 #undef COPY_COUNTER
+}
+
+ls_status_t ls_counter(ls_context_h ctx, const char *name, uint64_t *value_p)
+{
+    ls_counters_t counters;
+
+    ls_counters(ctx, &counters);
+#define FIND_COUNTER(_name, _help)     \
+    if (strcmp(name, #_name) == 0) {   \
+        *value_p = counters._name;     \
+        return LS_OK;                  \
+    }
+    LS_COUNTER_LIST(FIND_COUNTER)
+#undef FIND_COUNTER
+    return ls_error_set(LS_ERR_INVALID, "there is no counter '%s'", name);
 }

@@ -42,7 +42,8 @@ def _attach_steps(trainer_class):
     def make_function(original, self, step_function):
         on_slices = original(self, steps.on_slice(step_function))
         on_delivered = functools.lru_cache(maxsize=None)(lambda: original(self, steps.on_delivered(step_function)))
-        return _choosing(on_slices, on_delivered)
+        function = _choosing(on_slices, on_delivered)
+        return steps.counted(function, self) if step_function == self.train_step else function
 
     @hooks.wrap(trainer_class, "make_predict_function")
     def make_predict_function(original, self, force=False):

@@ -4,7 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import hooks, ops, world
+from lockstep import audit, gradients, hooks, ops, summary, world
 from lockstep.slices import current, part as parts
 
 
@@ -15,6 +15,7 @@ def on_slice(step):
     def step_on_slice(*arguments):
         *objects, data = arguments
         part, data = parts.cut(data)
+        summary.count(part)
         with current.scope(part):
             return global_logs(step(*objects, data), part)
 
@@ -31,6 +32,19 @@ def on_delivered(step):
     return step_on_delivered
 
 
+def counted(function, model):
+    """A train function whose calls are steps."""
+    audit.watch_model(model)
+
+    @functools.wraps(function)
+    def train(*args):
+        logs = function(*args)
+        gradients.note_step()
+        return logs
+
+    return train
+
+
 def global_logs(logs, part):
     """What a train_step of the script returns besides the results of metrics are numbers of the slice.
 
@@ -43,7 +57,10 @@ def global_logs(logs, part):
 def _global_number(name, value, part):
     if isinstance(value, dict):
         return {key: _global_number(f"{name}/{key}", item, part) for key, item in value.items()}
-    if not tf.is_tensor(value) or value.shape.rank != 0 or not value.dtype.is_floating:
+    if not tf.is_tensor(value):
+        return value
+    value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
+    if value.shape.rank != 0 or not value.dtype.is_floating:
         return value
     return ops.allreduce(value, current.numbered(f"log/{name}"), **part.reduction())
 

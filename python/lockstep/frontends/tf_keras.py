@@ -52,7 +52,11 @@ def _attach_step(model_class, kind, hook):
         for cls in type(self).__mro__:
             if issubclass(cls, model_class):
                 _hook_step(cls, f"{kind}_step", hook)
-        return _in_scope(original(self, *args, **kwargs))
+        function = original(self, *args, **kwargs)
+        if hasattr(function, "_lockstep"):  # made before
+            return function
+        function = _in_scope(function)
+        return steps.counted(function, self) if kind == "train" else function
 
 
 def _hook_step(cls, name, hook):
@@ -73,9 +77,6 @@ def _hook_step(cls, name, hook):
 
 def _in_scope(function):
     """The function takes batches from an iterator by itself; they are cut in the step, not by loops.py."""
-    if hasattr(function, "_lockstep"):  # made before
-        return function
-
     @functools.wraps(function)
     def function_in_scope(*args):
         with current.scope(None):

@@ -20,7 +20,7 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from lockstep import gradients, hooks, native, variables, world
+from lockstep import gradients, hooks, native, summary, variables, world
 from lockstep.slices import current, part as parts
 
 FRAMES_OF_A_PLACE = 3
@@ -73,7 +73,7 @@ class _Loop:
         _training_places.add(self.place)
 
 
-def note_gradient():
+def note_gradient(_sources=()):
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
@@ -99,6 +99,7 @@ def _deliver(iterator, element):
         current.deliver(parts.WHOLE)
         return element
     part, element = parts.cut(element)
+    summary.count(part)
     current.deliver(part)
     return element
 
@@ -119,7 +120,9 @@ def cut_in_graph(element):
     part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
     total = tf.convert_to_tensor(total, tf.int64)
     first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
-    current.attach(graph, parts.Part(first, tf.where(trains, part.count, total), total, ~trains))
+    part = parts.Part(first, tf.where(trains, part.count, total), total, ~trains)
+    current.attach(graph, part)
+    summary.count(part)
     graph._lockstep_switch = switch
     return tf.nest.pack_sequence_as(element, [parts.take_rows(item, first, rows) for item in flat])
 
@@ -154,6 +157,8 @@ def attach():
             _functions.pop()
         if getattr(self, "_lockstep_trains", False):
             note_gradient()
+            if not _functions and not current.is_scoped() and tf.executing_eagerly():
+                gradients.note_step()
         return result
 
 
