@@ -93,14 +93,20 @@ def _train_or_test(original, self, data):
 def _predict(original, self, data):
     """Rows are gathered in the function itself, where XLA has no such operator, and where the steps of one execution may
     overlap; there every rank computes all rows."""
-    if ops.is_in_xla() or (self._steps_per_execution is not None and int(self._steps_per_execution.numpy()) > 1):
+    if ops.is_in_xla() or _steps_per_execution(self) > 1:
         with current.scope(parts.WHOLE):
-            return original(self, data)
+            return _converted(original)(self, data)
     part, data = parts.cut(data)
     with current.scope(part):
         outputs = _converted(original)(self, data)
     flat = tf.nest.flatten(outputs)
     return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
+
+
+def _steps_per_execution(model):
+    with tf.init_scope():
+        number = model._steps_per_execution
+        return 1 if number is None else int(tf.convert_to_tensor(number))
 
 
 def _converted(step):
