@@ -175,6 +175,14 @@ LS_API const char *ls_host(ls_context_h ctx);
 LS_API const char *ls_transport(ls_context_h ctx); /* how ranks reach each other, in words */
 LS_API const char *ls_version(void);
 
+/* The training step this rank is at, from 1 up, for messages and the flight recorder.  Not needed: without it the
+ * engine counts how often the same tensors came. */
+LS_API void ls_step(ls_context_h ctx, uint64_t step);
+/* What the MPI that this library runs with calls itself, and the file it was loaded from; both "" without MPI.
+ * Neither starts MPI. */
+LS_API const char *ls_mpi_version(void);
+LS_API const char *ls_mpi_path(void);
+
 /* ---- collectives, asynchronous ------------------------------------------------------------- */
 
 /*
@@ -265,9 +273,6 @@ typedef struct ls_counters {
 } ls_counters_t;
 
 LS_API void ls_counters(ls_context_h ctx, ls_counters_t *counters_p);
-
-/* One of them by name; LS_ERR_INVALID when there is none of that name. */
-LS_API ls_status_t ls_counter(ls_context_h ctx, const char *name, uint64_t *value_p);
 
 /*
  * Write the engine's whole state (open buckets, which tensors wait for which ranks) to `fd`.

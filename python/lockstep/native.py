@@ -42,6 +42,12 @@ def include_path():
     return str(_FOLDER / "include")
 
 
+# ls_counters_t, in its order.
+COUNTERS = ("requests", "requests_failed", "bytes_in", "bytes_sent_node", "bytes_sent_net", "buckets_replayed",
+            "buckets_negotiated", "control_messages", "schedule_changes", "sleeps", "ns_copy", "ns_reduce", "ns_wait",
+            "ns_open", "ns_exposed")
+
+
 @functools.lru_cache(maxsize=None)
 def _library():
     library = ctypes.CDLL(lib_path())
@@ -52,8 +58,8 @@ def _library():
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
     library.ls_transport.argtypes, library.ls_transport.restype = [ctypes.c_void_p], ctypes.c_char_p
-    library.ls_counter.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     library.ls_hash.argtypes, library.ls_hash.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint64
+    library.ls_counters.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     return library
 
 
@@ -98,16 +104,23 @@ def setting(name):
     return text.value.decode(errors="replace")
 
 
-def _ask(name, *arguments):
+def _ask(name, *args):
     start()
     library = _library()
     context = library.ls_process_get()
     if context is None:
         raise LockstepError("the engine has stopped, or this process is the child of a rank")
     try:
-        return getattr(library, name)(context, *arguments)
+        return getattr(library, name)(context, *args)
     finally:
         library.ls_process_put(context)
+
+
+def counters():
+    """What the engine has counted since it started, by name: include/lockstep.h says what each is."""
+    values = (ctypes.c_uint64 * len(COUNTERS))()
+    _ask("ls_counters", values)
+    return dict(zip(COUNTERS, values))
 
 
 def rank():
@@ -143,14 +156,6 @@ def num_nodes():
 def transport():
     """How ranks reach each other, in words."""
     return _ask("ls_transport").decode()
-
-
-def counter(name):
-    """A counter of the engine; lockstep.h has their list."""
-    value = ctypes.c_uint64()
-    if _ask("ls_counter", name.encode(), ctypes.byref(value)) != 0:
-        raise LockstepError(_library().ls_last_error().decode(errors="replace"))
-    return value.value
 
 
 def hash_memory(address, size):

@@ -24,15 +24,21 @@ def _is_on():
     return world.is_root() and native.setting("SUMMARY") == "on"
 
 
-def count(part):
-    """A step on this part of a batch is run, or traced.  Called where batches are cut."""
-    global _samples, _variable, _begin, _was_cut
+def note_sliced():
+    """Ranks compute on different rows."""
+    global _begin, _was_cut
+    _was_cut = True
     if _begin is None:
         _begin = time.monotonic()
-    _was_cut = _was_cut or not (part.is_static and part.is_whole)
-    if not _is_on():
-        return
+
+
+def count(part):
+    """A step on this part of a batch is run, or traced.  Called where batches are cut."""
+    global _samples, _variable
     if part.is_static and part.is_whole:
+        return
+    note_sliced()
+    if not _is_on():
         return
     if tf.executing_eagerly():
         _samples += int(part.total)
@@ -55,7 +61,8 @@ def _end_line():
         return
     elapsed = time.monotonic() - (_begin or time.monotonic())
     samples = _samples + (int(_variable.numpy()) if _variable is not None else 0)
-    together, exposed = native.counter("ns_open"), native.counter("ns_exposed")
+    counters = native.counters()
+    together, exposed = counters["ns_open"], counters["ns_exposed"]
     parts = [f"{audit.steps} steps"]
     if samples and elapsed:
         parts.append(f"{samples / elapsed:.0f} samples/s")

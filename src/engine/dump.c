@@ -45,18 +45,3 @@ void ls_counters(ls_context_h ctx, ls_counters_t *counters_p)
     LS_COUNTER_LIST(COPY_COUNTER)
 #undef COPY_COUNTER
 }
-
-ls_status_t ls_counter(ls_context_h ctx, const char *name, uint64_t *value_p)
-{
-    ls_counters_t counters;
-
-    ls_counters(ctx, &counters);
-#define FIND_COUNTER(_name, _help)     \
-    if (strcmp(name, #_name) == 0) {   \
-        *value_p = counters._name;     \
-        return LS_OK;                  \
-    }
-    LS_COUNTER_LIST(FIND_COUNTER)
-#undef FIND_COUNTER
-    return ls_error_set(LS_ERR_INVALID, "there is no counter '%s'", name);
-}

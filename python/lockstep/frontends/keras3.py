@@ -8,9 +8,10 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics
+from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep.data import mark
 from lockstep.frontends import steps
-from lockstep.slices import current, part as parts
+from lockstep.slices import current, own, part as parts
 
 
 def attach():
@@ -41,9 +42,17 @@ def _attach_steps(trainer_class):
     @hooks.wrap(trainer_class, "_make_function")
     def make_function(original, self, step_function):
         on_slices = original(self, steps.on_slice(step_function))
-        on_delivered = functools.lru_cache(maxsize=None)(lambda: original(self, steps.on_delivered(step_function)))
-        function = _choosing(on_slices, on_delivered)
+        others = {kind: functools.lru_cache(maxsize=None)(lambda step=step: original(self, step(step_function)))
+                  for kind, step in (("own", steps.on_own), ("delivered", steps.on_delivered))}
+        function = _choosing(on_slices, others)
         return steps.counted(function, self) if step_function == self.train_step else function
+
+    @hooks.wrap(trainer_class, "predict")
+    def predict(original, self, x, *args, **kwargs):
+        if world.size > 1 and mark.is_partitioned(x):
+            raise native.LockstepError("predict() gives all rows, but this data is only this rank's part; read it with "
+                                       "part=(0, 1) for predict()")
+        return original(self, x, *args, **kwargs)
 
     @hooks.wrap(trainer_class, "make_predict_function")
     def make_predict_function(original, self, force=False):
@@ -54,15 +63,16 @@ def _attach_steps(trainer_class):
         return self.predict_function
 
 
-def _choosing(on_slices, on_delivered):
-    """Keras takes batches from an iterator of tf.data, or from a generator (train_on_batch and its kin).  A batch that a
-    loop of the script has cut, and now gives to train_on_batch, is not to be cut again."""
+def _choosing(on_slices, others):
+    """Keras takes batches from an iterator of tf.data, or from a generator (train_on_batch and its kin).  What is this
+    rank's part already (lockstep.data), or was cut by a loop of the script that now gives it to train_on_batch, is
+    not to be cut again."""
     @functools.wraps(on_slices)
     def function(iterator):
         if current.is_delivering_slices() and not isinstance(iterator, tf.data.Iterator):
-            return on_delivered()(iterator)
+            return others["delivered"]()(iterator)
         with current.scope(None):  # the iterator's batches are cut in the step, not by loops.py
-            return on_slices(iterator)
+            return others["own"]()(iterator) if own.is_own(iterator) else on_slices(iterator)
 
     return function
 

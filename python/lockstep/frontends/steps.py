@@ -5,7 +5,7 @@ import functools
 import tensorflow as tf
 
 from lockstep import audit, gradients, hooks, ops, summary, world
-from lockstep.slices import current, part as parts
+from lockstep.slices import current, own, part as parts
 
 
 def on_slice(step):
@@ -30,6 +30,20 @@ def on_delivered(step):
         return global_logs(step(*arguments), current.now())
 
     return step_on_delivered
+
+
+def on_own(step):
+    """The same for a batch that is this rank's part already (lockstep.data)."""
+    @functools.wraps(step)
+    @tf.autograph.experimental.do_not_convert
+    def step_on_own(*arguments):
+        *objects, data = arguments
+        part = own.part_of(data)
+        summary.note_sliced()
+        with current.scope(part):
+            return global_logs(step(*objects, own.with_a_row(data, part)), part)
+
+    return step_on_own
 
 
 def counted(function, model):
