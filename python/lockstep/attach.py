@@ -15,7 +15,7 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import reports, variables
+    from lockstep import audit, reports, summary, variables
     from lockstep.effects import output
     from lockstep.frontends import tape
     from lockstep.slices import loops
@@ -24,6 +24,8 @@ def _tensorflow():
     reports.attach()
     loops.attach()
     output.attach()
+    audit.attach()
+    summary.attach()
 
 
 def _keras():
@@ -33,4 +35,5 @@ def _keras():
 
 
 def _tf_keras():
-    pass
+    from lockstep.frontends import tf_keras
+    tf_keras.attach()

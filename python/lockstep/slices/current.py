@@ -48,6 +48,19 @@ def graphs_around(graph):
         yield graph
 
 
+def numbered(name):
+    """A name for a collective that the code being traced may make several times; they may run at the same time, so they
+    are numbered in the outermost function that is being traced.  That is the same on all ranks."""
+    if tf.executing_eagerly():
+        return name
+    *_, outermost = graphs_around(tf.compat.v1.get_default_graph())
+    uses = getattr(outermost, "_lockstep_names", None)
+    if uses is None:
+        uses = outermost._lockstep_names = {}
+    uses[name] = uses.get(name, 0) + 1
+    return name if uses[name] == 1 else f"{name}/{uses[name]}"
+
+
 def now():
     scopes = _scopes()
     if scopes and scopes[-1] is not None:
@@ -64,6 +77,17 @@ def now():
 
 def is_scoped():
     return bool(_scopes())
+
+
+def has_part():
+    """Does the code run in a scope with a part: was its batch cut already?"""
+    scopes = _scopes()
+    return bool(scopes) and scopes[-1] is not None
+
+
+def is_delivering_slices():
+    """Does a loop in Python, outside of any scope, get slices now?"""
+    return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
 def deliver(part):

@@ -21,7 +21,12 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
+<<<<<<< HEAD
 from lockstep import gradients, hooks, native, variables, world
+=======
+from lockstep import gradients, hooks, native, summary, variables, world
+from lockstep.data import mark
+>>>>>>> kerasfe
 from lockstep.slices import current, own, part as parts
 from lockstep.slices.batches import is_batched
 
@@ -66,7 +71,7 @@ class _Loop:
         return f"{file}:{line}"
 
 
-def note_gradient():
+def note_gradient(_sources=()):
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
@@ -114,9 +119,20 @@ def _deliver(iterator, element):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
     if own.is_own(iterator):
+<<<<<<< HEAD
         part = own.part_of(element)
     elif loop is not None and loop.trains:
         part, element = parts.cut(element)
+=======
+        summary.note_sliced()
+        current.deliver(own.part_of(element))
+        return element
+    if _loop is None or not _loop.trains:
+        current.deliver(parts.WHOLE)
+        return element
+    part, element = parts.cut(element)
+    summary.count(part)
+>>>>>>> kerasfe
     current.deliver(part)
     current.mark(element, part)
     return element
@@ -137,7 +153,9 @@ def cut_in_graph(element):
     part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
     total = tf.convert_to_tensor(total, tf.int64)
     first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
-    current.attach(graph, parts.Part(first, tf.where(trains, part.count, total), total, ~trains))
+    part = parts.Part(first, tf.where(trains, part.count, total), total, ~trains)
+    current.attach(graph, part)
+    summary.count(part)
     graph._lockstep_switch = switch
     flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
     return tf.nest.pack_sequence_as(element, flat)
@@ -146,6 +164,7 @@ def cut_in_graph(element):
 def _own_in_graph(element):
     """An element of a loop inside a function that is this rank's part already."""
     if not current.is_scoped():
+        summary.note_sliced()
         current.attach(tf.compat.v1.get_default_graph(), own.part_of(element))
     return element
 
@@ -187,6 +206,14 @@ def attach():
             return result
         finally:
             _functions.pop()
+<<<<<<< HEAD
+=======
+        if getattr(self, "_lockstep_trains", False):
+            note_gradient()
+            if not _functions and not current.is_scoped() and tf.executing_eagerly():
+                gradients.note_step()
+        return result
+>>>>>>> kerasfe
 
 
 def _attach_for(module):
