@@ -15,8 +15,8 @@ setup: ## install what is missing; quick when nothing is
 build: setup ## build the library, the tests and the bench into build/
 	@tools/build main
 
-demo: build ## run the bench table with 2 ranks (RANKS=n for more)
-	@bench/run --ranks $(RANKS) --mpi $$([ -d build/openmpi ] && echo openmpi || echo mpich) -- --case sweep
+demo: build ## train an unmodified script with 1 process and 2 ranks (RANKS=n for more)
+	@.venv/bin/python tools/demo --ranks $(RANKS)
 
 bench: setup ## run the bench table under each installed MPI, one after the other
 	@tools/build main mpich
