@@ -17,10 +17,11 @@ def _tensorflow():
         sys.exit(f"lockstep: {error}")
     from lockstep import variables
     from lockstep.effects import output
-    from lockstep.frontends import tape
+    from lockstep.frontends import tape, v1
     from lockstep.slices import loops
     variables.attach()
     tape.attach()
+    v1.attach()
     loops.attach()
     output.attach()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lockstep import native
 
-_DTYPES = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5, "int32": 6, "int64": 7, "bool": 8}
+DTYPES = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5, "int32": 6, "int64": 7, "bool": 8}
 _OPERATIONS = {"sum": 0, "mean": 1, "weighted_mean": 2, "min": 3, "max": 4, "product": 5}
 
 
@@ -47,10 +47,10 @@ def _call(function, *args):
 
 def _tensor(array, name, output=None):
     """The array as the library wants it; it lives as long as the array does."""
-    if array.dtype.name not in _DTYPES:
-        raise TypeError(f"'{name}': no collective for {array.dtype} arrays; there are {', '.join(_DTYPES)}")
+    if array.dtype.name not in DTYPES:
+        raise TypeError(f"'{name}': no collective for {array.dtype} arrays; there are {', '.join(DTYPES)}")
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*(array.shape or (1,)))
-    return _Tensor(name=name.encode(), dtype=_DTYPES[array.dtype.name], num_dims=len(shape), shape=shape,
+    return _Tensor(name=name.encode(), dtype=DTYPES[array.dtype.name], num_dims=len(shape), shape=shape,
                    input=array.ctypes.data, output=None if output is None else output.ctypes.data, count=array.size)
 
 
@@ -75,7 +75,7 @@ def broadcast(array, name, root=0):
     array = _contiguous(array)
     output = np.empty_like(array)
     moved, room = array, output
-    if array.dtype.name not in _DTYPES:
+    if array.dtype.name not in DTYPES:
         if array.dtype.hasobject:
             raise TypeError(f"'{name}': arrays of Python objects cannot be broadcast")
         moved, room = (np.frombuffer(item.data.cast("B") if item.size else b"", np.uint8) for item in (array, output))

@@ -26,7 +26,7 @@ from lockstep.slices import current, part as parts
 FRAMES_OF_A_PLACE = 3
 
 # Transformations whose elements are batches if those of their input are, and those that make batches.
-_KEEP = ("DatasetV1Adapter", "Map", "ParallelMap", "Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "Filter", "Zip",
+_KEEP = ("Map", "ParallelMap", "Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "Filter", "Zip",
          "Enumerate", "Concatenate", "IgnoreErrors", "Shard", "TakeWhile", "Snapshot", "AssertCardinality",
          "MaxIntraOpParallelism", "PrivateThreadPool")
 _MAKE = ("Batch", "ParallelBatch", "PaddedBatch", "DenseToRaggedBatch", "RaggedBatch", "Rebatch", "MapAndBatch",
@@ -41,6 +41,8 @@ def is_batched(dataset):
     """Are its elements batches?  Only where the pipeline says so."""
     if getattr(dataset, "_lockstep_partitioned", False):
         return False
+    if isinstance(dataset, dataset_ops.DatasetV1Adapter):
+        return is_batched(dataset._dataset)
     kind = type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
     if kind in _MAKE:
         return True
