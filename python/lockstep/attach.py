@@ -16,7 +16,7 @@ def _tensorflow():
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
     from lockstep import variables
-    from lockstep.effects import output
+    from lockstep.effects import clean_graphs, output, v1_files
     from lockstep.frontends import tape, v1
     from lockstep.slices import loops
     variables.attach()
@@ -24,6 +24,8 @@ def _tensorflow():
     v1.attach()
     loops.attach()
     output.attach()
+    v1_files.attach()
+    clean_graphs.attach()
 
 
 def _keras():

@@ -37,6 +37,15 @@ def _inside():
         _local.is_inside = False
 
 
+def settle(sess):
+    """Makes the variables of a session the same on all ranks, before they are saved."""
+    while hasattr(sess, "_sess"):  # of MonitoredSession and its kin
+        sess = sess._sess
+    with _inside():
+        weights.settle(sess)
+        state.settle(sess)
+
+
 def _run(sess, plan, feed, run):
     part, more, sources = None, [], []
     if plan.trains:
