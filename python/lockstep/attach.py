@@ -17,10 +17,12 @@ def _tensorflow():
         sys.exit(f"lockstep: {error}")
     from lockstep import variables
     from lockstep.effects import clean_graphs, output, v1_files
-    from lockstep.frontends import tape, v1
+    from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.slices import loops
     variables.attach()
     tape.attach()
+    applied.attach()
+    while_loops.attach()
     v1.attach()
     loops.attach()
     output.attach()
@@ -30,9 +32,11 @@ def _tensorflow():
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
-    from lockstep.frontends import keras3
+    from lockstep.frontends import applied, keras3
     keras3.attach()
+    applied.attach_keras()
 
 
 def _tf_keras():
-    pass
+    from lockstep.frontends import applied
+    applied.attach_tf_keras()

@@ -3,7 +3,7 @@
 
   Saver.save, write_graph           rank 0 writes; all go on with its result, or its error
   SavedModelBuilder                 rank 0 builds and writes
-  FileWriter                        writes nothing on other ranks
+  FileWriter                        writes nothing on other ranks, which wait when rank 0 flushes or closes
   timers of hooks (every N seconds) rank 0's clock decides: a save is something that all ranks take part in
 
 Services of a Supervisor run in threads of their own, at any time: they write on rank 0 and do nothing elsewhere."""
@@ -28,8 +28,7 @@ def attach():
     _attach_graph_files()
     _attach_saved_model()
     _attach_supervisor()
-    if not world.is_root():
-        writer.EventFileWriter = writer.EventFileWriterV2 = _NoEvents
+    _attach_events()
 
     @hooks.wrap(basic_session_run_hooks.SecondOrStepTimer, "should_trigger_for_step")
     def should_trigger_for_step(original, self, step):
@@ -150,6 +149,16 @@ class _NoEvents:
 
     def reopen(self):
         pass
+
+
+def _attach_events():
+    """What was flushed can be read on every rank."""
+    if not world.is_root():
+        writer.EventFileWriter = writer.EventFileWriterV2 = _NoEvents
+    for name in ("flush", "close"):
+        @hooks.wrap(writer.FileWriter, name)
+        def write_all(original, self):
+            return _once("write events", lambda: original(self))
 
 
 def _attach_supervisor():

@@ -2,20 +2,17 @@
 """Gradients are reduced where they are taken.
 
 Seams: the public tf.gradients and tf.compat.v1.gradients (gradients of while loops use a function below these, which stays as
-it is), and v1 Optimizer.compute_gradients, which does not call the public ones.  What reaches Optimizer.apply_gradients in a
-graph where no gradient was taken that way is reduced there: a script that writes its derivatives by hand."""
+it is), and v1 Optimizer.compute_gradients, which does not call the public ones."""
 import sys
-import threading
 
 import tensorflow as tf
 from tensorflow.python.ops import gradients_impl
 from tensorflow.python.training import optimizer
 
-from lockstep import gradients, hooks, native
-from lockstep.frontends.v1 import parts, walk
+from lockstep import gradients, hooks, native, world
+from lockstep.frontends import applied
+from lockstep.frontends.v1 import parts
 from lockstep.slices import current
-
-_local = threading.local()
 
 
 def attach():
@@ -32,17 +29,7 @@ def attach():
         return list(zip(reduce([grad for grad, _ in pairs], [variable for _, variable in pairs]),
                         [variable for _, variable in pairs]))
 
-    @hooks.wrap(optimizer.Optimizer, "apply_gradients")
-    def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
-        pairs = list(grads_and_vars)
-        if not tf.executing_eagerly() and not _has_gradients() and not getattr(_local, "applies", False):
-            pairs = list(zip(reduce([grad for grad, _ in pairs], [variable for _, variable in pairs]),
-                             [variable for _, variable in pairs]))
-        _local.applies = True  # an optimizer that wraps another applies through it
-        try:
-            return original(self, pairs, *args, **kwargs)
-        finally:
-            _local.applies = False
+    applied.attach_pairs(optimizer.Optimizer)
 
 
 def _public_modules(function):
@@ -58,14 +45,6 @@ def _attach_gradients(module):
         grads = original(ys, xs, *args, **kwargs)
         sources = [variable_of(source) for source in tf.nest.flatten(xs)]
         return tf.nest.pack_sequence_as(grads, reduce(tf.nest.flatten(grads), sources))
-
-
-def _has_gradients():
-    graph = tf.compat.v1.get_default_graph()
-    for around in (*current.graphs_around(graph), walk.outermost(graph)):
-        if getattr(around, "_lockstep_gradients", None):
-            return True
-    return False
 
 
 def variable_of(source):
@@ -94,7 +73,7 @@ def variables_of(graph):
 def reduce(grads, sources):
     """As gradients.reduce, in a graph of v1: the ranks' gradients of a loss that is a sum are summed here, since only the run
     knows whether they are of slices."""
-    if tf.executing_eagerly() or tf.compat.v1.executing_eagerly_outside_functions():
+    if world.size == 1 or tf.executing_eagerly() or tf.compat.v1.executing_eagerly_outside_functions():
         return gradients.reduce(grads, sources)
     if not any(grad is not None and gradients.is_variable(source) for grad, source in zip(grads, sources)):
         return list(grads)
@@ -108,7 +87,6 @@ def reduce(grads, sources):
 
 def _times_ranks(grad, part):
     """A mean over ranks becomes their sum, unless all have the same."""
-    from lockstep import world
     if grad is None:
         return None
     factor = tf.where(part.is_whole, 1.0, float(world.size))
