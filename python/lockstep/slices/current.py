@@ -18,6 +18,10 @@ _delivered = WHOLE
 _variable = None
 
 
+def _of_graph(_):
+    return WHOLE
+
+
 @contextlib.contextmanager
 def scope(part):
     """None: whoever opens the scope will cut batches by itself, and open another with the part."""
@@ -61,7 +65,14 @@ def numbered(name):
     return name if uses[name] == 1 else f"{name}/{uses[name]}"
 
 
-def now():
+def serve_graphs(function):
+    """function(tensors) tells the part that tensors of a v1 graph are computed on."""
+    global _of_graph
+    _of_graph = function
+
+
+def now(tensors=()):
+    """The part; `tensors` are those whose part is asked for, where their graph is run later."""
     scopes = _scopes()
     if scopes and scopes[-1] is not None:
         return scopes[-1]
@@ -72,7 +83,7 @@ def now():
         part = getattr(around, "_lockstep_part", None)
         if part is not None:
             return part
-    return _from_variable()
+    return _from_variable(tensors)
 
 
 def is_scoped():
@@ -132,10 +143,10 @@ def _numbers(part):
     return [int(part.offset), int(part.count), int(part.total), int(part.is_whole)]
 
 
-def _from_variable():
+def _from_variable(tensors):
     global _variable
     if not tf.compat.v1.executing_eagerly_outside_functions():
-        return WHOLE  # a v1 graph: its front end knows
+        return _of_graph(tensors)
     if _variable is None:
         from lockstep import variables  # which needs operators; they need nothing from here
         _variable = variables.private(_numbers(_delivered), tf.int64, "lockstep_part")

@@ -21,12 +21,8 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-<<<<<<< HEAD
-from lockstep import gradients, hooks, native, variables, world
-=======
 from lockstep import gradients, hooks, native, summary, variables, world
 from lockstep.data import mark
->>>>>>> kerasfe
 from lockstep.slices import current, own, part as parts
 from lockstep.slices.batches import is_batched
 
@@ -119,20 +115,11 @@ def _deliver(iterator, element):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
     if own.is_own(iterator):
-<<<<<<< HEAD
+        summary.note_sliced()
         part = own.part_of(element)
     elif loop is not None and loop.trains:
         part, element = parts.cut(element)
-=======
-        summary.note_sliced()
-        current.deliver(own.part_of(element))
-        return element
-    if _loop is None or not _loop.trains:
-        current.deliver(parts.WHOLE)
-        return element
-    part, element = parts.cut(element)
-    summary.count(part)
->>>>>>> kerasfe
+        summary.count(part)
     current.deliver(part)
     current.mark(element, part)
     return element
@@ -203,17 +190,11 @@ def attach():
             result = original(self, *args, **kwargs)
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
+                if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                    gradients.note_step()
             return result
         finally:
             _functions.pop()
-<<<<<<< HEAD
-=======
-        if getattr(self, "_lockstep_trains", False):
-            note_gradient()
-            if not _functions and not current.is_scoped() and tf.executing_eagerly():
-                gradients.note_step()
-        return result
->>>>>>> kerasfe
 
 
 def _attach_for(module):
