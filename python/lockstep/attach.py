@@ -16,19 +16,24 @@ def _tensorflow():
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
     from lockstep import variables
-    from lockstep.effects import output
+    from lockstep.effects import files, output, records, saves
     from lockstep.frontends import tape
     from lockstep.slices import loops
     variables.attach()
     tape.attach()
     loops.attach()
-    output.attach()
+    folder = output.attach()
+    files.attach(folder)
+    saves.attach()
+    records.attach()
 
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
+    from lockstep.effects import saves
     from lockstep.frontends import keras3
     keras3.attach()
+    saves.attach_keras()
 
 
 def _tf_keras():

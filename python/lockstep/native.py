@@ -100,6 +100,48 @@ def _ask(name):
         library.ls_process_put(context)
 
 
+def log_to(descriptor):
+    """The engine's lines go to this descriptor instead of standard error."""
+    _library().ls_log_to(ctypes.c_int(descriptor))
+
+
+class _Tensor(ctypes.Structure):
+    """ls_tensor_t of lockstep.h"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("num_dims", ctypes.c_uint),
+                ("shape", ctypes.c_void_p), ("input", ctypes.c_void_p), ("output", ctypes.c_void_p),
+                ("count", ctypes.c_uint64)]
+
+
+_UINT8 = 5  # LS_UINT8
+
+
+def broadcast_bytes(block, name):
+    """Rank 0's bytes; every rank gives as many.  Needs no TensorFlow, and waits without holding Python's lock."""
+    buffer = ctypes.create_string_buffer(block, len(block))
+    address = ctypes.cast(buffer, ctypes.c_void_p)
+    tensor = _Tensor(name.encode(), _UINT8, 0, None, address, address, len(block))
+    _call("ls_broadcast", ctypes.byref(tensor), ctypes.c_uint(0))
+    return buffer.raw
+
+
+def barrier(name):
+    """Returns when every rank has called it."""
+    _call("ls_barrier", name.encode())
+
+
+def _call(name, *args):
+    library = _library()
+    context = library.ls_process_get()
+    if context is None:
+        raise LockstepError("the engine has stopped, or this process is the child of a rank")
+    try:
+        if getattr(library, name)(ctypes.c_void_p(context), *args) != 0:
+            raise LockstepError(library.ls_last_error().decode(errors="replace"))
+    finally:
+        library.ls_process_put(context)
+
+
 def rank():
     """This process's number in the job, from 0."""
     return _ask("ls_rank")

@@ -46,13 +46,21 @@ def wake():
         sys.meta_path.insert(0, _Finder())
 
 
+_callbacks = {}
+
+
+def after_import(name, function):
+    """Has function(module) called at the end of an import that is still to come."""
+    _callbacks[name] = function
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds what the other finders find, and has attach() called when the module is there."""
 
     NAMES = ("tensorflow", "keras", "tf_keras")
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.NAMES:
+        if name not in self.NAMES and name not in _callbacks:
             return None
         spec = self._find(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -79,6 +87,9 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
+        if self._name in _callbacks:
+            _callbacks[self._name](module)
+            return
         from lockstep import attach
         attach.attached(self._name)
 
