@@ -21,17 +21,23 @@ from lockstep import hooks, native, world
 from lockstep.effects import journal, overlay
 
 
+_folder = "-"
+
+
 def attach(folder):
     """`folder` is LOCKSTEP_LOG_DIR; "-" for none: rank 0 then has no list of its changes."""
+    global _folder
     if world.size == 1:
         return
+    _folder = folder
     _attach_order()
     if folder != "-":
         journal.attach(os.path.join(folder, "rank-0.files"))
         native.barrier("list of changes")
     if world.is_root():
         if folder != "-":
-            _attach_root(folder)
+            _attach_root()
+            _attach_root_tensorflow()
             atexit.register(journal.close)
         return
     overlay.attach(os.path.join(tempfile.mkdtemp(prefix="lockstep-") if folder == "-" else folder, f"rank-{world.rank}.files"))
@@ -50,14 +56,16 @@ def _is_writing(mode):
 
 # ---- rank 0 --------------------------------------------------------------------------------------------------
 
-def _attach_root(folder):
-    def touch(path, is_removed=False):
-        if isinstance(path, int) or path is None:
-            return
-        path = os.path.abspath(os.fsdecode(path))
-        if not path.startswith((folder + "/", "/dev/", "/proc/", "/sys/")):
-            journal.touch(path, is_removed)
+def touch(path, is_removed=False):
+    """Rank 0 is about to change this."""
+    if isinstance(path, int) or path is None:
+        return
+    path = os.path.abspath(os.fsdecode(path))
+    if not path.startswith((_folder + "/", "/dev/", "/proc/", "/sys/")) and "://" not in path:
+        journal.touch(path, is_removed)
 
+
+def _attach_root():
     def hooked_open(original, file, mode="r", *args, **kwargs):
         if _is_writing(mode):
             touch(file)
@@ -94,6 +102,32 @@ def _attach_root(folder):
         hooks.wrap(os, name)(moving)
 
 
+def _attach_root_tensorflow():
+    from tensorflow.python.lib.io import _pywrap_file_io as low
+
+    def changing(original, path, *args, **kwargs):
+        touch(path)
+        return original(path, *args, **kwargs)
+
+    for name in ("WritableFile", "CreateDir", "RecursivelyCreateDir"):
+        hooks.wrap(low, name)(changing)
+
+    def removing(original, path, *args, **kwargs):
+        touch(path, is_removed=True)
+        return original(path, *args, **kwargs)
+
+    for name in ("DeleteFile", "DeleteRecursively"):
+        hooks.wrap(low, name)(removing)
+
+    def moving(original, source, target, *args, **kwargs):
+        touch(source, is_removed=original.__name__ == "RenameFile")
+        touch(target)
+        return original(source, target, *args, **kwargs)
+
+    for name in ("RenameFile", "CopyFile"):
+        hooks.wrap(low, name)(moving)
+
+
 def _replace_open(function):
     hooks.wrap(builtins, "open")(function)
     io.open = builtins.open
@@ -104,35 +138,43 @@ def _replace_open(function):
 def _attach_order():
     @hooks.wrap(os, "listdir")
     def listdir(original, path="."):
-        if world.is_root() or isinstance(path, int):
-            return sorted(original(path))
-        return sorted(_names(original, path))
+        return _listed(original, path) if isinstance(path, int) or world.is_root() else sorted(_names(original, path))
 
     @hooks.wrap(os, "scandir")
     def scandir(original, path="."):
-        if world.is_root() or isinstance(path, int):
-            with original(path) as entries:
-                return _Entries(sorted(entries, key=lambda entry: entry.name))
-        return _Entries(_entries(original, path))
+        if not isinstance(path, int) and not world.is_root():
+            return _Entries(_entries(original, path))
+        with original(path) as entries:
+            found = {entry.name: entry for entry in entries}
+        return _Entries([found[name] for name in _listed(lambda _: list(found), path)])
+
+
+def _listed(original, path):
+    """Without Lockstep's own folder, which one process would not see."""
+    names = sorted(original(path))
+    if isinstance(path, int) or os.path.abspath(os.fsdecode(path)) != os.path.dirname(_folder):
+        return names
+    return [name for name in names if os.fsdecode(name) != os.path.basename(_folder)]
 
 
 def _names(original, path):
     name = overlay.full(path)
-    if name is None or overlay._folder is None:
-        return original(path)
+    if name is None:
+        return _listed(original, path)
     where = overlay.to_read(path)
     add, leave_out = overlay.own_names(name)
-    names = set() if overlay.hides_all(name) else set(map(os.fsdecode, original(where)))
+    names = set() if overlay.hides_all(name) else set(map(os.fsdecode, _listed(original, where)))
     names = {found for found in names - leave_out if found in add or overlay.place(os.path.join(name, found)) is not None}
     names |= add
     return {os.fsencode(found) for found in names} if isinstance(path, bytes) else names
 
 
 def _entries(original, path):
-    names = sorted(_names(lambda where: [entry.name for entry in original(where)], path))
-    with original(overlay.to_read(path)) as entries:
+    where = overlay.to_read(path)
+    with original(where) as entries:
         real = {entry.name: entry for entry in entries}
-    return [real[name] if name in real and overlay.to_read(real[name].path) == real[name].path
+    names = sorted(_names(lambda _: list(real), path))
+    return [real[name] if name in real and where == path and overlay.to_read(real[name].path) == real[name].path
             else _Entry(name, os.path.join(path, name)) for name in names]
 
 

@@ -23,6 +23,15 @@ BUSY = 0xffffffff
 BUSY_SECONDS = 1.0
 
 
+_states = {}
+
+
+def follow(name, get, put):
+    """State of the process that rank 0's act may change, as names that a library has given out: where it does, put(value)
+    is called with it on the other ranks.  get() returns text, numbers, or lists and dictionaries of them."""
+    _states[name] = (get, put)
+
+
 def once(what, act, path=""):
     """Rank 0's act(); returns its value everywhere, if it is text, numbers or a list of them, else None on other ranks.
 
@@ -37,6 +46,8 @@ def once(what, act, path=""):
     answer = json.loads(_hear(name))
     if path:
         overlay.saved(path, answer["path"])
+    for state, value in answer["states"].items():
+        _states[state][1](value)
     if "error" in answer:
         raise _error(answer["error"])
     return answer.get("value")
@@ -60,7 +71,8 @@ def _name(what, key):
 
 
 def _act_for_all(name, act, path):
-    outcome, done = {"path": path}, threading.Event()
+    outcome, done = {"path": path, "states": {}}, threading.Event()
+    before = {state: get() for state, (get, _) in _states.items()}
     ticker = threading.Thread(target=_say_busy, args=(name, done), daemon=True)
     ticker.start()
     try:
@@ -74,6 +86,9 @@ def _act_for_all(name, act, path):
     finally:
         done.set()
         ticker.join()
+        for state, (get, _) in _states.items():
+            if get() != before[state]:
+                outcome["states"][state] = get()
         _tell(name, json.dumps(outcome).encode())
 
 

@@ -307,7 +307,8 @@ def settle():
         if file is not None and not getattr(file, "closed", False):
             continue
         _unsettled.discard(path)
-        _wait(lambda name=path: _has_same_size(name))
+        if _own.get(path) == FILE:
+            _wait(lambda name=path: _has_same_size(name))
 
 
 def _has_same_size(path):

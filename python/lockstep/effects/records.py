@@ -14,15 +14,31 @@ from tensorflow.python.ops import gen_io_ops, gen_summary_ops, lookup_ops
 from tensorflow.python.profiler import profiler_v2
 
 from lockstep import hooks, world
-from lockstep.effects import overlay
+from lockstep.effects import files, overlay
 
 
 def attach():
-    if world.size == 1 or world.is_root():
+    if world.size == 1:
+        return
+    if world.is_root():
+        _attach_root()
         return
     _attach_events()
     _attach_records()
     _attach_reading()
+
+
+def _attach_root():
+    @hooks.wrap(tf_record.TFRecordWriter, "__init__")
+    def init(original, self, path, *args, **kwargs):
+        files.touch(path)
+        return original(self, path, *args, **kwargs)
+
+    @hooks.wrap(tf.io, "write_file")
+    def write_file(original, filename, *args, **kwargs):
+        if tf.executing_eagerly():
+            files.touch(filename.numpy() if tf.is_tensor(filename) else filename)
+        return original(filename, *args, **kwargs)
 
 
 def _attach_events():

@@ -5,6 +5,7 @@ Seams: the functions of Keras 3 and tf_keras that write a file, which save(), sa
 BackupAndRestore all come to; MultiDeviceSaver.save, below every tf.train.Checkpoint and CheckpointManager;
 save_and_return_nodes, below tf.saved_model.save and Keras's export.  What these write around it (the `checkpoint` file,
 metadata, deletions of old checkpoints) are plain files (files.py)."""
+import collections
 import importlib
 import os
 
@@ -14,7 +15,7 @@ from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.saved_model import save as saved_model
 
 from lockstep import hooks, world
-from lockstep.effects.once import once, share
+from lockstep.effects.once import follow, once, share
 
 # (module, function): the second argument is the path
 _KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weights_only"),
@@ -26,6 +27,26 @@ _TF_KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_we
 def attach_keras():
     for module, name in _KERAS:
         _attach_writer(importlib.import_module(f"keras.src.{module}"), name)
+    _attach_names()
+
+
+def _attach_names():
+    """Keras makes objects to look at while it saves and loads: they are no part of the model, but take names."""
+    from keras.src.backend.common import global_state
+    from keras.src.saving import saving_lib
+
+    def names():
+        return dict(global_state.get_global_attribute("object_name_uids") or {})
+
+    def take(given):
+        global_state.set_global_attribute("object_name_uids", collections.defaultdict(int, given))
+
+    follow("keras names", names, take)
+    if hasattr(saving_lib, "get_attr_skipset"):
+        @hooks.wrap(saving_lib, "get_attr_skipset")
+        def skipset(original, *args):
+            with world.alone():
+                return original(*args)
 
 
 def attach_tf_keras():
