@@ -38,6 +38,7 @@ def attach(folder):
         if folder != "-":
             _attach_root()
             _attach_root_tensorflow()
+            _attach_h5py()
             atexit.register(journal.close)
         return
     overlay.attach(os.path.join(tempfile.mkdtemp(prefix="lockstep-") if folder == "-" else folder, f"rank-{world.rank}.files"))
@@ -56,19 +57,27 @@ def _is_writing(mode):
 
 # ---- rank 0 --------------------------------------------------------------------------------------------------
 
-def touch(path, is_removed=False):
+def touch(path, how=journal.CHANGE):
     """Rank 0 is about to change this."""
     if isinstance(path, int) or path is None:
         return
     path = os.path.abspath(os.fsdecode(path))
     if not path.startswith((_folder + "/", "/dev/", "/proc/", "/sys/")) and "://" not in path:
-        journal.touch(path, is_removed)
+        journal.touch(path, how)
+
+
+def touch_folders(path):
+    """Rank 0 is about to make this folder, and those above it that are missing."""
+    path = os.path.abspath(os.fsdecode(path))
+    while "://" not in path and not os.path.exists(path):
+        touch(path)
+        path = os.path.dirname(path)
 
 
 def _attach_root():
     def hooked_open(original, file, mode="r", *args, **kwargs):
         if _is_writing(mode):
-            touch(file)
+            touch(file, journal.REWRITE if "w" in mode else journal.CHANGE)
         return original(file, mode, *args, **kwargs)
 
     _replace_open(hooked_open)
@@ -76,7 +85,7 @@ def _attach_root():
     @hooks.wrap(os, "open")
     def os_open(original, path, flags, *args, **kwargs):
         if flags & (os.O_WRONLY | os.O_RDWR) and kwargs.get("dir_fd") is None:
-            touch(path)
+            touch(path, journal.REWRITE if flags & os.O_TRUNC else journal.CHANGE)
         return original(path, flags, *args, **kwargs)
 
     @hooks.wrap(os, "mkdir")
@@ -87,14 +96,14 @@ def _attach_root():
 
     def removing(original, path, *args, **kwargs):
         if kwargs.get("dir_fd") is None:
-            touch(path, is_removed=True)
+            touch(path, journal.REMOVE)
         return original(path, *args, **kwargs)
 
     for owner, name in ((os, "remove"), (os, "unlink"), (os, "rmdir"), (shutil, "rmtree")):
         hooks.wrap(owner, name)(removing)
 
     def moving(original, source, target, *args, **kwargs):
-        touch(source, is_removed=True)
+        touch(source, journal.REMOVE)
         touch(target)
         return original(source, target, *args, **kwargs)
 
@@ -109,18 +118,23 @@ def _attach_root_tensorflow():
         touch(path)
         return original(path, *args, **kwargs)
 
-    for name in ("WritableFile", "CreateDir", "RecursivelyCreateDir"):
+    for name in ("WritableFile", "CreateDir"):
         hooks.wrap(low, name)(changing)
 
+    @hooks.wrap(low, "RecursivelyCreateDir")
+    def making(original, path, *args, **kwargs):
+        touch_folders(path)
+        return original(path, *args, **kwargs)
+
     def removing(original, path, *args, **kwargs):
-        touch(path, is_removed=True)
+        touch(path, journal.REMOVE)
         return original(path, *args, **kwargs)
 
     for name in ("DeleteFile", "DeleteRecursively"):
         hooks.wrap(low, name)(removing)
 
     def moving(original, source, target, *args, **kwargs):
-        touch(source, is_removed=original.__name__ == "RenameFile")
+        touch(source, journal.REMOVE if original.__name__ == "RenameFile" else journal.CHANGE)
         touch(target)
         return original(source, target, *args, **kwargs)
 
@@ -244,7 +258,7 @@ def _attach_open():
         if isinstance(file, int) or not isinstance(file, (str, bytes, os.PathLike)):
             return original(file, mode, *args, **kwargs)
         if not _is_writing(mode):
-            return original(overlay.to_read(file), mode, *args, **kwargs)
+            return _read(file, lambda where: original(where, mode, *args, **kwargs))
         where = overlay.to_write(file, keeps="a" in mode or "r" in mode, creates="r" not in mode, is_new="x" in mode)
         opened = original(where, mode.replace("x", "w"), *args, **kwargs)
         if where is not file:
@@ -258,17 +272,38 @@ def _attach_open():
         if dir_fd is not None:
             return original(path, flags, mode, dir_fd=dir_fd)
         if not flags & (os.O_WRONLY | os.O_RDWR):
-            return original(overlay.to_read(path), flags, mode)
+            return _read(path, lambda where: original(where, flags, mode), os.close)
         where = overlay.to_write(path, keeps=not flags & os.O_TRUNC, creates=bool(flags & os.O_CREAT),
                                  is_new=bool(flags & os.O_EXCL))
         return original(where, flags & ~os.O_EXCL if where is not path else flags, mode)
+
+
+def _read(path, act, close=lambda result: getattr(result, "close", bool)()):
+    """act(where the path is to be read).  Rank 0 may change it in the same moment: then once more."""
+    where = overlay.to_read(path)
+    try:
+        result = act(where)
+    except FileNotFoundError:
+        again = overlay.to_read(path)
+        if again == where:
+            raise
+        return act(again)
+    try:
+        again = overlay.to_read(path)
+    except FileNotFoundError:
+        close(result)
+        raise
+    if again == where:
+        return result
+    close(result)
+    return act(again)
 
 
 def _attach_reading():
     def reading(original, path, *args, **kwargs):
         if isinstance(path, int) or kwargs.get("dir_fd") is not None:
             return original(path, *args, **kwargs)
-        return original(overlay.to_read(path), *args, **kwargs)
+        return _read(path, lambda where: original(where, *args, **kwargs))
 
     for name in ("stat", "lstat", "readlink"):
         hooks.wrap(os, name)(reading)
@@ -351,7 +386,10 @@ def _attach_h5py():
         @hooks.wrap(h5py.File, "__init__")
         def init(original, self, name, mode="r", *args, **kwargs):
             if isinstance(name, (str, bytes, os.PathLike)) and kwargs.get("driver") not in ("core", "fileobj"):
-                if mode == "r":
+                if world.is_root():
+                    if mode != "r":
+                        touch(name, journal.REWRITE if mode == "w" else journal.CHANGE)
+                elif mode == "r":
                     name = overlay.to_read(name)
                 else:
                     name = overlay.to_write(name, keeps=mode in ("a", "r+"), creates=mode != "r+", is_new=mode in ("x", "w-"))
@@ -411,8 +449,7 @@ def _attach_tensorflow():
         text = local(pattern)
         own = overlay.own_matches(os.path.abspath(text))
         prefix = "" if text.startswith("/") else os.path.abspath(".") + "/"
-        own = [_like(pattern, path.removeprefix(prefix)) for path in own]
-        return sorted({*real, *own})
+        return sorted({*map(os.fsdecode, real), *(path.removeprefix(prefix) for path in own)})
 
     def doing(what):
         def hooked(original, path, *args, **kwargs):

@@ -8,6 +8,7 @@ A line is hidden for SECONDS at most: ranks that have not met for longer do not 
 import json
 import os
 import shutil
+import stat
 import time
 
 from lockstep import world
@@ -15,7 +16,9 @@ from lockstep import world
 SECONDS = 30.0
 LARGEST_COPY = 16 << 20  # a file above this is changed without a copy of what it was
 
-_stat, _open, _write, _read, _close = os.stat, os.open, os.write, os.read, os.close
+CHANGE, REWRITE, REMOVE = "change", "rewrite", "remove"  # how a file changes: in place, from nothing, or it goes
+
+_stat, _lstat, _open, _write, _read, _close = os.stat, os.lstat, os.open, os.write, os.read, os.close
 
 _folder = _file = None
 _length = 0  # rank 0: of the list; others: what has been read
@@ -38,45 +41,75 @@ def length():
     return _length if world.is_root() else 0
 
 
-def touch(path, is_removed=False):
+def touch(path, how=CHANGE):
     """Rank 0 is about to change this path."""
     global _length
     if _folder is None or path in _touched:
         return
     _touched.add(path)
-    line = json.dumps([path, *_state(path, is_removed), time.time()]).encode() + b"\n"
+    kind, copy = _state(path, how)
+    line = json.dumps([path, kind, copy, time.time()]).encode() + b"\n"
     try:
         file = _open(_file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             _length += _write(file, line)
         finally:
             _close(file)
+        if how == REWRITE and copy is not None and os.path.samefile(path, copy):
+            _leave(path)
     except OSError:
         pass  # a full disk: the script's own write will say so
 
 
-def _state(path, is_removed):
+def _state(path, how):
     """(what it was, where that can still be read)"""
     try:
-        status = _stat(path)
+        status = _lstat(path)
     except OSError:
         return "none", None
-    if os.path.stat.S_ISDIR(status.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return "folder", _folder
-    if not os.path.stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "other", None
-    copy = os.path.join(_folder, str(len(_touched)))
-    try:
-        if is_removed:
-            os.link(path, copy)
-            return "file", copy
-        if status.st_size <= LARGEST_COPY:
-            with world.alone():
+    copy = os.path.join(_folder, f"{len(_touched)}-{_length}")
+    with world.alone():
+        try:
+            if how != CHANGE and status.st_nlink == 1 and status.st_uid == os.geteuid():
+                os.link(path, copy)
+                return "file", copy
+        except OSError:
+            pass  # another file system: copied
+        try:
+            if status.st_size <= LARGEST_COPY:
                 shutil.copy2(path, copy)
-            return "file", copy
-    except OSError:
-        pass
+                return "file", copy
+        except OSError:
+            pass
     return "file", None
+
+
+def _leave(path):
+    """Leaves the old file to those who read it: a new one takes its name, empty, with the same rights."""
+    mode = stat.S_IMODE(_stat(path).st_mode)
+    new = f"{path}.lockstep-{os.getpid()}"
+    with world.alone():
+        file = _open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            os.fchmod(file, mode)
+        finally:
+            _close(file)
+        os.replace(new, path)
+
+
+def all_met():
+    """Rank 0: the others have come to where rank 0 is; what was before is of no use any more."""
+    _touched.clear()
+    if _folder is None:
+        return
+    with world.alone():
+        for name in os.listdir(_folder):
+            if name != os.path.basename(_file):
+                os.remove(os.path.join(_folder, name))
 
 
 def passed(position):

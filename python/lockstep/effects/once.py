@@ -42,6 +42,7 @@ def once(what, act, path=""):
     name = _name(what, path)
     native.barrier(name + "/all here")
     if world.is_root():
+        journal.all_met()
         return _act_for_all(name, act, path)
     answer = json.loads(_hear(name))
     if path:

@@ -125,19 +125,30 @@ def _is_there(path):
     return True
 
 
+def _mode(path):
+    """(where a full path is to be read, its kind and rights or None).  Rank 0 may make it in this moment: what place()
+    says is asked again after the look."""
+    where = place(path)
+    while True:
+        try:
+            mode = None if where is None else _stat(where).st_mode
+        except OSError:
+            mode = stat.S_IFLNK if _is_there(where) else None
+        again = place(path)
+        if again == where:
+            return where, mode
+        where = again
+
+
 @_by_itself
 def exists(path):
-    where = place(path)
-    return where is not None and _is_there(where)
+    return _mode(path)[1] is not None
 
 
 @_by_itself
 def is_folder(path):
-    where = place(path)
-    try:
-        return where is not None and stat.S_ISDIR(_stat(where).st_mode)
-    except OSError:
-        return False
+    mode = _mode(path)[1]
+    return mode is not None and stat.S_ISDIR(mode)
 
 
 @_by_itself
@@ -188,9 +199,8 @@ def to_write(path, keeps=False, creates=True, is_new=False):
     name = full(path)
     if name is None:
         return path
-    found = place(name)
-    if found is not None and _is_there(found):
-        mode = _stat(found).st_mode
+    found, mode = _mode(name)
+    if mode is not None:
         if is_new:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         if not stat.S_ISREG(mode):
@@ -259,10 +269,10 @@ def rename(source, target):
     old, new = full(source), full(target)
     if old is None or new is None:
         return False
-    found = place(old)
-    if found is None or not _is_there(found):
+    found, mode = _mode(old)
+    if mode is None:
         raise missing(source)
-    if stat.S_ISDIR(_stat(found).st_mode):
+    if stat.S_ISDIR(mode):
         _wait(lambda: _is_there(new) and not _is_there(old))
         return True
     content = shadow(new) + ".moving"

@@ -14,7 +14,7 @@ from tensorflow.python.ops import gen_io_ops, gen_summary_ops, lookup_ops
 from tensorflow.python.profiler import profiler_v2
 
 from lockstep import hooks, world
-from lockstep.effects import files, overlay
+from lockstep.effects import files, journal, overlay
 
 
 def attach():
@@ -31,13 +31,15 @@ def attach():
 def _attach_root():
     @hooks.wrap(tf_record.TFRecordWriter, "__init__")
     def init(original, self, path, *args, **kwargs):
-        files.touch(path)
+        files.touch(path, journal.REWRITE)
         return original(self, path, *args, **kwargs)
 
     @hooks.wrap(tf.io, "write_file")
     def write_file(original, filename, *args, **kwargs):
         if tf.executing_eagerly():
-            files.touch(filename.numpy() if tf.is_tensor(filename) else filename)
+            path = os.fsdecode(filename.numpy() if tf.is_tensor(filename) else filename)
+            files.touch_folders(os.path.dirname(path))
+            files.touch(path, journal.REWRITE)
         return original(filename, *args, **kwargs)
 
 
