@@ -15,7 +15,7 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import variables
+    from lockstep import randomness, variables
     from lockstep.effects import files, output, records, saves
     from lockstep.frontends import tape
     from lockstep.slices import loops
@@ -26,6 +26,7 @@ def _tensorflow():
     files.attach(folder)
     saves.attach()
     records.attach()
+    randomness.attach()
 
 
 def _keras():

@@ -10,10 +10,13 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import zlib
 
 # Set by each launcher for its ranks: the number of ranks.  Slurm's SLURM_NTASKS is also there in a batch script, which
 # is no rank; SLURM_STEP_NUM_TASKS is set by srun.
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+# The same on all ranks, different in each job.
+JOB_VARIABLES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
 PID_VARIABLE = "LOCKSTEP_RANK_PID"
 SWITCH = "TF_MPI_ENABLE"
 
@@ -40,7 +43,24 @@ def is_rank():
     return launched_size() > 1 or switch in ("1", "on", "yes", "true")
 
 
+def _agree_on_hashing():
+    """Strings hash differently in each process: sets and what is built from them would have another order on each rank.
+    The hash seed is fixed when Python starts, so a rank starts again, once, with a seed that the ranks share.
+
+    Nothing has been imported yet, and the process stays the same one.  PYTHONHASHSEED in the environment, also as
+    "random", is the user's word and stays; `lockstep run` sets it, and saves the second start."""
+    if not sys.flags.hash_randomization or sys.flags.ignore_environment or "PYTHONHASHSEED" in os.environ:
+        return
+    if not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
+        return  # Python inside another program
+    job = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
+    os.environ["PYTHONHASHSEED"] = str(zlib.crc32(job.encode()))
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def wake():
+    if is_rank():
+        _agree_on_hashing()
     if is_rank() and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         os.environ[PID_VARIABLE] = str(os.getpid())
         sys.meta_path.insert(0, _Finder())
