@@ -15,8 +15,8 @@ setup: ## install what is missing; quick when nothing is
 build: setup ## build the library, the tests and the bench into build/
 	@tools/build main
 
-demo: build ## run the bench table with 2 ranks (RANKS=n for more)
-	@bench/run --ranks $(RANKS) --mpi $$([ -d build/openmpi ] && echo openmpi || echo mpich) -- --case sweep
+demo: build ## train an unmodified script with 1 process and 2 ranks (RANKS=n for more)
+	@.venv/bin/python tools/demo --ranks $(RANKS)
 
 bench: setup ## run the bench table under each installed MPI, one after the other
 	@tools/build main mpich
@@ -31,8 +31,9 @@ test-long: setup ## run all tests, the slow ones too
 check: setup ## warnings, layering, sizes, generated docs
 	@tools/check
 
-docs: setup ## generate docs/env.md from the library's tables
+docs: setup ## generate docs/env.md from the library's tables, the man page from the command's help
 	@tools/docs
+	@tools/man
 
 format: ## clang-format the lines changed since the last commit
 	@git clang-format HEAD -- '*.c' '*.h'

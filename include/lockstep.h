@@ -174,6 +174,14 @@ LS_API unsigned ls_num_nodes(ls_context_h ctx);
 LS_API const char *ls_host(ls_context_h ctx);
 LS_API const char *ls_version(void);
 
+/* The training step this rank is at, from 1 up, for messages and the flight recorder.  Not needed: without it the
+ * engine counts how often the same tensors came. */
+LS_API void ls_step(ls_context_h ctx, uint64_t step);
+/* What the MPI that this library runs with calls itself, and the file it was loaded from; both "" without MPI.
+ * Neither starts MPI. */
+LS_API const char *ls_mpi_version(void);
+LS_API const char *ls_mpi_path(void);
+
 /* ---- collectives, asynchronous ------------------------------------------------------------- */
 
 /*

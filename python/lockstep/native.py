@@ -42,6 +42,11 @@ def include_path():
     return str(_FOLDER / "include")
 
 
+# ls_counters_t, in its order.
+COUNTERS = ("requests", "requests_failed", "bytes_in", "bytes_sent_node", "bytes_sent_net", "buckets_replayed",
+            "buckets_negotiated", "control_messages", "schedule_changes", "sleeps", "ns_copy", "ns_reduce", "ns_wait")
+
+
 @functools.lru_cache(maxsize=None)
 def _library():
     library = ctypes.CDLL(lib_path())
@@ -51,6 +56,7 @@ def _library():
     for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
+    library.ls_counters.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     return library
 
 
@@ -88,14 +94,14 @@ def setting(name):
     return text.value.decode(errors="replace")
 
 
-def _ask(name):
+def _ask(name, *args):
     start()
     library = _library()
     context = library.ls_process_get()
     if context is None:
         raise LockstepError("the engine has stopped, or this process is the child of a rank")
     try:
-        return getattr(library, name)(context)
+        return getattr(library, name)(context, *args)
     finally:
         library.ls_process_put(context)
 
@@ -140,6 +146,13 @@ def _call(name, *args):
             raise LockstepError(library.ls_last_error().decode(errors="replace"))
     finally:
         library.ls_process_put(context)
+
+
+def counters():
+    """What the engine has counted since it started, by name: include/lockstep.h says what each is."""
+    values = (ctypes.c_uint64 * len(COUNTERS))()
+    _ask("ls_counters", values)
+    return dict(zip(COUNTERS, values))
 
 
 def rank():

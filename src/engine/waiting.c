@@ -118,6 +118,17 @@ static bool be_generous(ls_context_h ctx)
     return true;
 }
 
+/* Once per wait: inside a bucket, for other ranks. */
+static void record(ls_context_h ctx)
+{
+    const ls_work_t *work = ctx->works.active;
+
+    if (work != NULL && ctx->waiting.flown_ns != ctx->waiting.quiet_since_ns) {
+        ctx->waiting.flown_ns = ctx->waiting.quiet_since_ns;
+        LS_FLY(ctx, LS_FLIGHT_WAIT, work->id, 0, (work->requests[0] == NULL) ? NULL : work->requests[0]->name);
+    }
+}
+
 void ls_waiting_after_turn(ls_context_h ctx, bool moved)
 {
     ls_waiting_t *waiting = &ctx->waiting;
@@ -144,6 +155,7 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
         return;
     }
     waiting->is_armed = false;
+    record(ctx);
     LS_COUNT(ctx, sleeps, 1);
     ls_bell_sleep(ctx->bell, waiting->bell_key, sleep_limit(ctx));
     if (is_open(ctx)) {

@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)\b")
-ABSOLUTE = 2e-6  # of numbers near 0, in a run whose numbers are around 1
 TIMES = re.compile(r"\d+(?:\.\d+)?(?:s|ms|us)(?:/(?:step|epoch|batch))?\b")  # of Keras's progress lines
 BACKSPACES = re.compile(r"[^\n]*[\b\r]")
 IGNORED_FOLDERS = ("rank-logs",)
 
 
 def near(one, other, tolerance):
-    return np.allclose(one, other, rtol=tolerance, atol=max(ABSOLUTE, tolerance / 10), equal_nan=True)
+    return np.allclose(one, other, rtol=tolerance, atol=tolerance / 10, equal_nan=True)
 
 
 def _lines(text):

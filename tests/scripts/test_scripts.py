@@ -3,7 +3,10 @@
 
 Each folder is a way of writing or a promise.  Its cases.txt has one line per run:
 
-    script.py [arguments] | ranks=2,3 env:NAME=VALUE tolerance=2e-5 mpi=openmpi long
+    script.py [arguments] | ranks=2,3 env:NAME=VALUE tolerance=2e-5 mpi=openmpi float64 long
+
+float64: Keras computes in float64, by its configuration file, and numbers must agree to 10 digits: what is left of a
+difference in rounding after some steps of training cannot hide a mistake.
 
 A script prints its numbers and saves its weights as anybody's does; what it prints and every file it leaves are compared.
 Scripts know nothing of ranks, and are not told."""
@@ -18,6 +21,8 @@ HERE = Path(__file__).resolve().parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 TIME_LIMIT = 240
 TOLERANCE = 2e-5
+FLOAT64_TOLERANCE = 1e-10
+KERAS_FLOAT64 = '{"floatx": "float64", "epsilon": 1e-07, "backend": "tensorflow", "image_data_format": "channels_last"}'
 
 
 class Case:
@@ -27,10 +32,12 @@ class Case:
         command, _, options = line.partition("|")
         self.script, *self.args = shlex.split(command)
         self.path = folder / self.script
-        self.ranks, self.env, self.tolerance, self.mpi, self.is_long = [2, 3], {}, TOLERANCE, "openmpi", False
+        self.ranks, self.env, self.tolerance, self.mpi = [2, 3], {}, TOLERANCE, "openmpi"
+        self.is_long = self.is_float64 = False
         for option in shlex.split(options):
             self._set(option)
-        self.id = "-".join([folder.name, self.script.removesuffix(".py"), *self.args, *self.env.values()])
+        self.id = "-".join([folder.name, self.script.removesuffix(".py"), *self.args, *self.env.values(),
+                            *(["float64"] if self.is_float64 else [])])
 
     def _set(self, option):
         name, _, value = option.partition("=")
@@ -42,6 +49,8 @@ class Case:
             self.tolerance = float(value)
         elif name == "mpi":
             self.mpi = value
+        elif option == "float64":
+            self.is_float64, self.tolerance = True, FLOAT64_TOLERANCE
         elif option == "long":
             self.is_long = True
         else:
@@ -71,7 +80,11 @@ def test_same_as_one_process(case, tmp_path):
 def _run(case, folder, n):
     """Standard output of the script, run in an empty folder."""
     folder.mkdir()
-    env = {"PYTHONPATH": f"{ROOT / 'python'}:{HERE.parent / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
+    home = folder.parent / "keras-home"
+    home.mkdir(exist_ok=True)
+    if case.is_float64:
+        (home / "keras.json").write_text(KERAS_FLOAT64)
+    env = {"KERAS_HOME": home, "PYTHONPATH": f"{ROOT / 'python'}:{HERE.parent / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
            "LOCKSTEP_LIB": ROOT / "build" / case.mpi / "lib", "LOCKSTEP_STALL_ABORT_S": "60", "TF_NUM_INTRAOP_THREADS": "1",
            "TF_NUM_INTEROP_THREADS": "2", "LOCKSTEP_LOG_DIR": "rank-logs", "LOCKSTEP_SUMMARY": "off", **case.env}
     if n is None:

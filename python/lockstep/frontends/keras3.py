@@ -8,8 +8,9 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import hooks, metrics, ops, world
-from lockstep.slices import current, part as parts
+from lockstep import hooks, metrics, native, ops, world
+from lockstep.data import mark
+from lockstep.slices import current, own, part as parts
 
 
 def attach():
@@ -37,7 +38,14 @@ def _compute_stateless(metric, result, totals):
 def _attach_steps(trainer_class):
     @hooks.wrap(trainer_class, "_make_function")
     def make_function(original, self, step_function):
-        return _cutting_by_itself(original(self, _on_slice(step_function)))
+        return _cutting_by_itself(original(self, _on_slice(step_function)), original(self, _on_own(step_function)))
+
+    @hooks.wrap(trainer_class, "predict")
+    def predict(original, self, x, *args, **kwargs):
+        if world.size > 1 and mark.is_partitioned(x):
+            raise native.LockstepError("predict() gives all rows, but this data is only this rank's part; read it with "
+                                       "part=(0, 1) for predict()")
+        return original(self, x, *args, **kwargs)
 
     @hooks.wrap(trainer_class, "make_predict_function")
     def make_predict_function(original, self, force=False):
@@ -48,12 +56,12 @@ def _attach_steps(trainer_class):
         return self.predict_function
 
 
-def _cutting_by_itself(function):
+def _cutting_by_itself(function, function_on_own):
     """Keras takes batches from an iterator too; they are not to be cut twice."""
     @functools.wraps(function)
     def function_on_slices(iterator):
         with current.scope(None):
-            return function(iterator)
+            return function_on_own(iterator) if own.is_own(iterator) else function(iterator)
 
     return function_on_slices
 
@@ -66,6 +74,17 @@ def _on_slice(step):
             return _global_logs(step(data), part)
 
     return step_on_slice
+
+
+def _on_own(step):
+    """A step on batches that are this rank's part already (lockstep.data)."""
+    @functools.wraps(step)
+    def step_on_own(data):
+        part = own.part_of(data)
+        with current.scope(part):
+            return _global_logs(step(own.with_a_row(data, part)), part)
+
+    return step_on_own
 
 
 def _global_logs(logs, part):

@@ -21,7 +21,8 @@ from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import gradients, hooks, native, variables, world
-from lockstep.slices import current, part as parts
+from lockstep.data import mark
+from lockstep.slices import current, own, part as parts
 
 FRAMES_OF_A_PLACE = 3
 
@@ -39,7 +40,7 @@ _functions = []  # tf.functions being called
 
 def is_batched(dataset):
     """Are its elements batches?  Only where the pipeline says so."""
-    if getattr(dataset, "_lockstep_partitioned", False):
+    if mark.is_partitioned(dataset):
         return False
     kind = type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
     if kind in _MAKE:
@@ -95,6 +96,9 @@ def _deliver(iterator, element):
     if current.is_scoped():
         return element
     _loop = getattr(iterator, "_lockstep_loop", None)
+    if own.is_own(iterator):
+        current.deliver(own.part_of(element))
+        return element
     if _loop is None or not _loop.trains:
         current.deliver(parts.WHOLE)
         return element
@@ -124,6 +128,13 @@ def cut_in_graph(element):
     return tf.nest.pack_sequence_as(element, [parts.take_rows(item, first, rows) for item in flat])
 
 
+def _own_in_graph(element):
+    """An element of a loop inside a function that is this rank's part already."""
+    if not current.is_scoped():
+        current.attach(tf.compat.v1.get_default_graph(), own.part_of(element))
+    return element
+
+
 def attach():
     if world.size == 1 or native.setting("SHARD") == "off":
         return
@@ -132,6 +143,7 @@ def attach():
     @hooks.wrap(iterator_ops.OwnedIterator, "_create_iterator")
     def create_iterator(original, self, dataset):
         original(self, dataset)
+        own.note(self, dataset)
         if is_batched(dataset):
             self._lockstep_loop = _Loop(dataset)
 
@@ -161,6 +173,8 @@ def _attach_for(module):
     """`for x in data` in a tf.function, which never calls data.__iter__."""
     @hooks.wrap(module, "for_stmt")
     def for_stmt(original, iterated, extra_test, body, *args):
+        if not tf.executing_eagerly() and mark.is_partitioned(iterated):
+            return original(iterated, extra_test, lambda element: body(_own_in_graph(element)), *args)
         if tf.executing_eagerly() or not _gives_batches(iterated):
             return original(iterated, extra_test, body, *args)
         return original(iterated, extra_test, lambda element: body(cut_in_graph(element)), *args)

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times a training step, one core per process:
+
+  one     one process
+  copies  two independent copies of it at once: what the machine gives two processes, the limit
+  ranks   two ranks, each with the same rows per step as one process; the script's batch is twice as large
+  peer    tf.distribute's MultiWorkerMirroredStrategy, two workers over gRPC, a hand-written loop
+  alone   one rank with Lockstep switched on: what it costs where it has nothing to do
+
+The ways take turns in rounds, so that drift of the machine meets all of them; medians over the rounds are printed.
+Efficiency is copies / ranks: 100 % means that training together costs nothing."""
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CASES = (("resnet", 32), ("mnist", 128), ("mnist", 32), ("alexnet", 32))
+WAYS = ("one", "copies", "ranks", "peer", "alone")
+LIMIT_S = 600
+
+
+def environment(core, **more):
+    env = {**os.environ, "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1",
+           "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_SUMMARY": "off", "LOCKSTEP_LOG_DIR": "-", **more}
+    if "LOCKSTEP_LIB" not in env and (ROOT / "build" / "openmpi").is_dir():  # a checkout; otherwise the installed package
+        env["PYTHONPATH"] = f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}"
+        env["LOCKSTEP_LIB"] = str(ROOT / "build" / "openmpi" / "lib")
+    return env
+
+
+def command(script, case, steps, folder, factor=1):
+    model, batch = case
+    return [sys.executable, str(HERE / script), "--model", model, "--batch", str(batch * factor), "--steps", str(steps),
+            "--out", f"{folder}/%p.json"]
+
+
+def on_core(core, words):
+    return ["taskset", "-c", str(core), *words]
+
+
+def results(folder):
+    found = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
+    return statistics.mean(result["ms"] for result in found)
+
+
+def wait(processes):
+    codes = [process.wait(timeout=LIMIT_S) for process in processes]
+    if any(codes):
+        raise RuntimeError(f"exit codes {codes}")
+
+
+def free_ports(number):
+    sockets = [socket.socket() for _ in range(number)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def time_one(case, steps, folder, **env):
+    wait([subprocess.Popen(on_core(0, command("script.py", case, steps, folder)), env=environment(0, **env))])
+
+
+def time_copies(case, steps, folder):
+    wait([subprocess.Popen(on_core(core, command("script.py", case, steps, folder)), env=environment(core))
+          for core in (0, 1)])
+
+
+def time_ranks(case, steps, folder):
+    launcher = [sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress"]
+    wait([subprocess.Popen(launcher + command("script.py", case, steps, folder, factor=2), env=environment(0))])
+
+
+def time_peer(case, steps, folder):
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    wait([subprocess.Popen(on_core(core, command("peer.py", case, steps, folder, factor=2)), env=environment(
+        core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})))
+        for core in (0, 1)])
+
+
+def time_way(way, case, steps):
+    with tempfile.TemporaryDirectory() as folder:
+        if way == "alone":
+            time_one(case, steps, folder, TF_MPI_ENABLE="1")
+        else:
+            {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer}[way](case, steps, folder)
+        return results(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", action="append", help="model:batch, as mnist:128; more than once; default: all")
+    parser.add_argument("--ways", default=",".join(WAYS), help="which of them, with commas (default: all)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--json", help="file for the numbers")
+    args = parser.parse_args()
+    cases = [(text.split(":")[0], int(text.split(":")[1])) for text in args.case] if args.case else CASES
+    ways = args.ways.split(",")
+
+    print(f"{'model':8} {'batch':>5} " + " ".join(f"{way:>9}" for way in ways) + "  ms per step; efficiency = copies / ranks")
+    table = []
+    for case in cases:
+        rounds = {way: [] for way in ways}
+        for _ in range(args.rounds):
+            for way in ways:
+                rounds[way].append(time_way(way, case, args.steps))
+        ms = {way: statistics.median(values) for way, values in rounds.items()}
+        notes = []
+        if {"copies", "ranks"} <= set(ways):
+            notes.append(f"efficiency {100 * ms['copies'] / ms['ranks']:.0f} %")
+        if {"peer", "ranks"} <= set(ways):
+            notes.append(f"tf.distribute {ms['peer'] / ms['ranks']:.2f}x as long")
+        if {"one", "alone"} <= set(ways):
+            notes.append(f"alone {100 * (ms['alone'] / ms['one'] - 1):+.1f} %")
+        print(f"{case[0]:8} {case[1]:5} " + " ".join(f"{ms[way]:9.2f}" for way in ways) + "  " + ", ".join(notes), flush=True)
+        table.append({"model": case[0], "batch": case[1], "ms": ms, "rounds": rounds})
+    if args.json:
+        Path(args.json).write_text(json.dumps(table, indent=1))
+
+
+if __name__ == "__main__":
+    main()
