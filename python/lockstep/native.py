@@ -53,6 +53,8 @@ def _library():
     library.ls_last_error.restype = ctypes.c_char_p
     library.ls_process_get.restype = ctypes.c_void_p
     library.ls_process_put.argtypes = [ctypes.c_void_p]
+    library.ls_broadcast.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
+    library.ls_barrier.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
@@ -127,7 +129,7 @@ def broadcast_bytes(block, name):
     buffer = ctypes.create_string_buffer(block, len(block))
     address = ctypes.cast(buffer, ctypes.c_void_p)
     tensor = _Tensor(name.encode(), _UINT8, 0, None, address, address, len(block))
-    _call("ls_broadcast", ctypes.byref(tensor), ctypes.c_uint(0))
+    _call("ls_broadcast", ctypes.byref(tensor), 0)
     return buffer.raw
 
 
@@ -137,15 +139,8 @@ def barrier(name):
 
 
 def _call(name, *args):
-    library = _library()
-    context = library.ls_process_get()
-    if context is None:
-        raise LockstepError("the engine has stopped, or this process is the child of a rank")
-    try:
-        if getattr(library, name)(ctypes.c_void_p(context), *args) != 0:
-            raise LockstepError(library.ls_last_error().decode(errors="replace"))
-    finally:
-        library.ls_process_put(context)
+    if _ask(name, *args) != 0:
+        raise LockstepError(_library().ls_last_error().decode(errors="replace"))
 
 
 def counters():
