@@ -36,15 +36,24 @@ def compare_text(one, other, tolerance, what):
 
 def compare_folders(one, other, tolerance):
     """Same files, same content."""
-    names, other_names = _files(one), _files(other)
-    assert names == other_names, f"files of one process: {names}\nof ranks: {other_names}"
-    for name in names:
-        _compare_files(one / name, other / name, tolerance)
+    files, other_files = _files(one), _files(other)
+    assert list(files) == list(other_files), f"files of one process: {list(files)}\nof ranks: {list(other_files)}"
+    for name, path in files.items():
+        _compare_files(path, other_files[name], tolerance)
 
 
 def _files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
-                  if path.is_file() and path.relative_to(folder).parts[0] not in IGNORED_FOLDERS)
+    """Paths by name; names of event files have the time in them."""
+    found, events = {}, 0
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if name.parts[0] in IGNORED_FOLDERS:
+            continue
+        if name.name.startswith("events.out.tfevents."):
+            events += 1
+            name = name.with_name(f"events.out.tfevents, number {events}")
+        found[str(name)] = path
+    return found
 
 
 def _compare_files(one, other, tolerance):

@@ -138,3 +138,14 @@ def cut(batch):
     part, first, rows = dynamic_part(total) if tf.is_tensor(total) else static_part(total)
     flat = [take_rows(item, first, rows) if item is not None and _is_batched(item) else item for item in flat]
     return part, tf.nest.pack_sequence_as(batch, flat)
+
+
+def gather(rows, part, name):
+    """The rows of all ranks, in the order of the batch."""
+    if isinstance(rows, tf.RaggedTensor):
+        raise NotImplementedError(f"lockstep: '{name}': ragged rows of several ranks are not put together; TF_MPI_ENABLE=0 "
+                                  "runs the script in one process")
+    if part.is_static:
+        return rows if part.is_whole else ops.allgather(rows[:part.count], name)
+    counts = tf.where(part.is_whole, tf.where(world.is_root(), tf.shape(rows, out_type=tf.int64)[0], 0), part.count)
+    return ops.allgather(rows[:counts], name)
