@@ -31,7 +31,7 @@ def attach():
         return original(getattr(self, "_lockstep_number", self))
 
 
-def _note_gradient():
+def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
         tf.compat.v1.get_default_graph()._lockstep_reports = True
