@@ -38,4 +38,5 @@ def _keras():
 
 
 def _tf_keras():
-    pass
+    from lockstep.effects import saves
+    saves.attach_tf_keras()
