@@ -15,10 +15,11 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import audit, summary, variables
+    from lockstep import audit, hooks, summary, variables
     from lockstep.effects import output
     from lockstep.frontends import tape
     from lockstep.slices import loops
+    hooks.attach()
     variables.attach()
     tape.attach()
     loops.attach()
