@@ -281,6 +281,9 @@ LS_API void ls_counters(ls_context_h ctx, ls_counters_t *counters_p);
  */
 LS_API void ls_dump(ls_context_h ctx, int fd);
 
+/* Log lines of this process go to `fd` instead of standard error, which a program may have turned elsewhere. */
+LS_API void ls_log_to(int fd);
+
 /* Print the table of settings as Markdown (docs/env.md), or with their values, to `fd`. */
 LS_API ls_status_t ls_print_settings(int fd, int with_values);
 

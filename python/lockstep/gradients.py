@@ -44,7 +44,7 @@ def reduce(grads, sources, part=None):
         note_step()
     if world.size == 1:
         return list(grads)
-    part = part or current.now()
+    part = part or current.now([grads[i] for i in chosen])
     names = [_name(sources[i]) for i in chosen]
     result = list(grads)
     dense = [(i, name) for i, name in zip(chosen, names) if not isinstance(grads[i], tf.IndexedSlices)]

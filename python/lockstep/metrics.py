@@ -113,6 +113,7 @@ def _is_sum(cls, package):
 # ---- update_state --------------------------------------------------------------------------------------------
 
 def _update_state(original, kit, self, *args, **kwargs):
+    current.recall((args, kwargs))
     part = current.now()
     if not _is_sum(type(self), kit.package):
         args, kwargs = _all_rows((args, kwargs), part, self.name)

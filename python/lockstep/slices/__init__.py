@@ -3,4 +3,5 @@
 
   part.py     which rows are this rank's, and how a figure of the batch is made from the ranks' figures
   current.py  the part that the code being run, or traced, works on
+  batches.py  which data sets give batches
   loops.py    batches of tf.data that the script iterates by itself"""
