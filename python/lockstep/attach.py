@@ -15,10 +15,11 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import audit, randomness, reports, summary, variables
+    from lockstep import audit, hooks, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.slices import loops
+    hooks.attach()
     variables.attach()
     tape.attach()
     applied.attach()

@@ -131,7 +131,7 @@ def _at_end():
 def attach():
     global _interval, _next
     _interval = _next = int(native.setting("AUDIT_STEPS"))
-    gradients.listen(_watch_all)
+    gradients.listen_to_variables(_watch_all)
     gradients.listen_to_steps(_step)
     if _interval:
         atexit.register(_at_end)

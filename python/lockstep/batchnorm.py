@@ -73,7 +73,6 @@ def attach_call(layer_class, is_training, assign):
 
     is_training(layer, arguments) says whether this call updates them."""
     @hooks.wrap(layer_class, "call")
-    @tf.autograph.experimental.do_not_convert
     def call(original, self, *args, **kwargs):
         outputs = original(self, *args, **kwargs)
         if _is_sliced() and not is_synchronized() and is_training(self, args, kwargs):

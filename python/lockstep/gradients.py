@@ -8,12 +8,17 @@ import tensorflow as tf
 from lockstep import native, ops, variables, world
 from lockstep.slices import current
 
-_listeners, _step_listeners = [], []
+_listeners, _variable_listeners, _step_listeners = [], [], []
 
 
 def listen(function):
-    """Calls function(sources) whenever gradients are reduced, or an operator is made that will."""
+    """Calls function() whenever gradients are reduced, or an operator is made that will."""
     _listeners.append(function)
+
+
+def listen_to_variables(function):
+    """Calls function(variables) then: those with respect to which they are."""
+    _variable_listeners.append(function)
 
 
 def listen_to_steps(function):
@@ -39,6 +44,8 @@ def reduce(grads, sources, part=None):
     if not chosen:
         return list(grads)
     for function in _listeners:
+        function()
+    for function in _variable_listeners:
         function([sources[i] for i in chosen])
     if tf.executing_eagerly() and not current.is_scoped():
         note_step()
@@ -58,6 +65,9 @@ def reduce(grads, sources, part=None):
 
 
 def _name(variable):
+    if not tf.executing_eagerly():
+        *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
+        outermost._lockstep_gradients = True
     return current.numbered(f"gradient/{variables.key(variable)}")
 
 

@@ -16,10 +16,11 @@ import types
 
 import tensorflow as tf
 
-from lockstep import ops, variables, world
+from lockstep import hooks, ops, variables, world
 from lockstep.slices import current, part as parts
 
 _local = threading.local()
+_CONTAINERS = ("CompileMetrics", "MetricsList")  # of Keras 3: they only call other metrics
 _NOT_UPDATES = ("__init__", "build", "result", "reset_state", "reset_states", "get_config", "from_config")
 
 
@@ -48,7 +49,7 @@ def attach_to_classes(metric_class, kit):
 
 
 def _hook_class(cls, kit):
-    if "_lockstep_hooked" in cls.__dict__ or cls.__name__ == "CompileMetrics":  # it only calls other metrics
+    if "_lockstep_hooked" in cls.__dict__ or cls.__name__ in _CONTAINERS:
         return
     cls._lockstep_hooked = True
     for name, hook in (("update_state", _update_state), ("result", _result)):
@@ -82,17 +83,17 @@ def _without_self(bound):
 def _outermost(original, hook, kit):
     """A metric may use others, or its base class: only the outermost call does our part."""
     @functools.wraps(original)
-    @tf.autograph.experimental.do_not_convert
     def hooked(self, *args, **kwargs):
+        method = hooks.converted(original)
         if not world.on() or world.size == 1 or getattr(_local, "busy", False):
-            return original(self, *args, **kwargs)
+            return method(self, *args, **kwargs)
         _local.busy = True
         try:
-            return hook(original, kit, self, *args, **kwargs)
+            return hook(method, kit, self, *args, **kwargs)
         finally:
             _local.busy = False
 
-    return hooked
+    return hooks.ours(hooked)
 
 
 @functools.lru_cache(maxsize=None)

@@ -11,7 +11,6 @@ from lockstep.slices import current, own, part as parts
 def on_slice(step):
     """step(*objects, data) is given this rank's slice of the batch; what it logs are numbers of the batch."""
     @functools.wraps(step)
-    @tf.autograph.experimental.do_not_convert
     def step_on_slice(*arguments):
         *objects, data = arguments
         part, data = parts.cut(data)
@@ -25,7 +24,6 @@ def on_slice(step):
 def on_delivered(step):
     """The same for a batch that a loop of the script has cut already."""
     @functools.wraps(step)
-    @tf.autograph.experimental.do_not_convert
     def step_on_delivered(*arguments):
         return global_logs(step(*arguments), current.now())
 
@@ -35,7 +33,6 @@ def on_delivered(step):
 def on_own(step):
     """The same for a batch that is this rank's part already (lockstep.data)."""
     @functools.wraps(step)
-    @tf.autograph.experimental.do_not_convert
     def step_on_own(*arguments):
         *objects, data = arguments
         part = own.part_of(data)

@@ -65,7 +65,6 @@ def _hook_step(cls, name, hook):
         return
 
     @functools.wraps(original)
-    @tf.autograph.experimental.do_not_convert
     def step(self, data):
         if current.has_part():  # super().train_step: the batch was cut already
             return original(self, data)
@@ -87,7 +86,7 @@ def _in_scope(function):
 
 
 def _train_or_test(original, self, data):
-    return steps.on_slice(_converted(original))(self, data)
+    return steps.on_slice(original)(self, data)
 
 
 def _predict(original, self, data):
@@ -95,10 +94,10 @@ def _predict(original, self, data):
     overlap; there every rank computes all rows."""
     if ops.is_in_xla() or _steps_per_execution(self) > 1:
         with current.scope(parts.WHOLE):
-            return _converted(original)(self, data)
+            return original(self, data)
     part, data = parts.cut(data)
     with current.scope(part):
-        outputs = _converted(original)(self, data)
+        outputs = original(self, data)
     flat = tf.nest.flatten(outputs)
     return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
 
@@ -109,18 +108,12 @@ def _steps_per_execution(model):
         return 1 if number is None else int(tf.convert_to_tensor(number))
 
 
-def _converted(step):
-    """Steps of the script may have Python's if and for on tensors, which tf_keras has converted."""
-    return tf.__internal__.autograph.tf_convert(step, tf.__internal__.autograph.control_status_ctx())
-
-
 # ---- losses --------------------------------------------------------------------------------------------------
 
 def _attach_losses():
     from tf_keras.src.utils import losses_utils
 
     @hooks.wrap(losses_utils, "apply_valid_mask")
-    @tf.autograph.experimental.do_not_convert
     def apply_valid_mask(original, losses, sw, mask, reduction):
         merged = original(losses, sw, mask, reduction)
         if mask is None or reduction not in ("auto", "sum_over_batch_size") or not steps.is_sliced():
@@ -129,7 +122,6 @@ def _attach_losses():
         return tf.where(tf.math.is_finite(merged), merged, 0) * factor  # a slice may have no valid entry
 
     @hooks.wrap(losses_utils, "reduce_weighted_loss")
-    @tf.autograph.experimental.do_not_convert
     def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
         loss = original(weighted_losses, reduction)
         if reduction != "sum" or not steps.is_sliced() or weighted_losses.shape.rank == 0:
@@ -155,7 +147,6 @@ def _attach_batchnorm():
         return original(self, input_shape)
 
     @hooks.wrap(Base, "_calculate_mean_and_var")
-    @tf.autograph.experimental.do_not_convert
     def calculate(original, self, inputs, reduction_axes, keep_dims, mask=None):
         if not batchnorm.is_synchronized() or not steps.is_sliced():
             return original(self, inputs, reduction_axes, keep_dims, mask)

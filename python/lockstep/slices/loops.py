@@ -67,7 +67,7 @@ class _Loop:
         return f"{file}:{line}"
 
 
-def note_gradient(_sources=()):
+def note_gradient():
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself

@@ -145,7 +145,21 @@ def gather(rows, part, name):
     if isinstance(rows, tf.RaggedTensor):
         raise NotImplementedError(f"lockstep: '{name}': ragged rows of several ranks are not put together; TF_MPI_ENABLE=0 "
                                   "runs the script in one process")
+    if part.is_static and part.is_whole:
+        return rows
+    if ops.is_in_xla():
+        return _gather_in_xla(rows, part, name)
     if part.is_static:
-        return rows if part.is_whole else ops.allgather(rows[:part.count], name)
+        return ops.allgather(rows[:part.count], name)
     counts = tf.where(part.is_whole, tf.where(world.is_root(), tf.shape(rows, out_type=tf.int64)[0], 0), part.count)
     return ops.allgather(rows[:counts], name)
+
+
+def _gather_in_xla(rows, part, name):
+    """XLA has no all-gather of ours: each rank puts its rows where they belong among zeros, and all are added up."""
+    if not part.is_static:
+        raise native.LockstepError(f"'{name}': with jit_compile=True the rows of all ranks are only put together where the "
+                                   "batch size is known; use drop_remainder=True, or jit_compile=False")
+    rows = rows[:part.count]
+    around = [[part.offset, part.total - part.offset - part.count]] + [[0, 0]] * (rows.shape.rank - 1)
+    return ops.allreduce(tf.pad(rows, around), name, op=ops.SUM)
