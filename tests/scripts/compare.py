@@ -36,15 +36,24 @@ def compare_text(one, other, tolerance, what):
 
 def compare_folders(one, other, tolerance):
     """Same files, same content."""
-    names, other_names = _files(one), _files(other)
-    assert names == other_names, f"files of one process: {names}\nof ranks: {other_names}"
-    for name in names:
-        _compare_files(one / name, other / name, tolerance)
+    files, other_files = _files(one), _files(other)
+    assert list(files) == list(other_files), f"files of one process: {list(files)}\nof ranks: {list(other_files)}"
+    for name, path in files.items():
+        _compare_files(path, other_files[name], tolerance)
 
 
 def _files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
-                  if path.is_file() and path.relative_to(folder).parts[0] not in IGNORED_FOLDERS)
+    """Paths by name; names of event files have the time in them."""
+    found, events = {}, 0
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if name.parts[0] in IGNORED_FOLDERS:
+            continue
+        if name.name.startswith("events.out.tfevents."):
+            events += 1
+            name = name.with_name(f"events.out.tfevents, number {events}")
+        found[str(name)] = path
+    return found
 
 
 def _compare_files(one, other, tolerance):
@@ -58,6 +67,40 @@ def _compare_files(one, other, tolerance):
         _compare_keras(one, other, tolerance)
     elif one.suffix in (".csv", ".txt", ".log", ".json"):
         compare_text(one.read_text(), other.read_text(), tolerance, str(one))
+    elif one.suffix == ".index":
+        _compare_arrays(_read_checkpoint(one), _read_checkpoint(other), tolerance, one)
+    elif one.name == "checkpoint":
+        compare_text(*("".join(line for line in path.open() if "timestamp" not in line) for path in (one, other)), 0, str(one))
+    elif one.name == "saved_model.pb":
+        assert _load_saved_model(one.parent) == _load_saved_model(other.parent), f"{one}: other functions"
+    elif one.name.startswith("events.out.tfevents"):
+        _compare_arrays(_read_events(one), _read_events(other), tolerance, one)
+    elif one.suffix in (".bin", ".tfrecord", ".pkl"):
+        assert one.read_bytes() == other.read_bytes(), f"{one} and {other} differ"
+
+
+def _read_checkpoint(index):
+    """Values of a TensorFlow checkpoint; the description of its objects is not compared."""
+    import tensorflow as tf
+    reader = tf.train.load_checkpoint(str(index.with_suffix("")))
+    return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()
+            if "OBJECT_GRAPH" not in name}
+
+
+def _load_saved_model(folder):
+    """Names of its signatures.  Lockstep is not active here, so a model with something of it inside does not load."""
+    import tensorflow as tf
+    return sorted(tf.saved_model.load(str(folder)).signatures)
+
+
+def _read_events(path):
+    import tensorflow as tf
+    values = {}
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            if value.HasField("tensor") and value.tensor.dtype in (tf.float32.as_datatype_enum, tf.float64.as_datatype_enum):
+                values[f"{value.tag} {event.step}"] = tf.make_ndarray(value.tensor)
+    return values
 
 
 def _compare_arrays(one, other, tolerance, path):

@@ -11,6 +11,8 @@ tensorflow/python/data/ops (TensorFlow 2.16 to 2.21) is of one of these kinds:
   unknown          sources, from_generator, FlatMap, Interleave, Window, Unbatch: no batches"""
 import tensorflow as tf
 
+from lockstep.data import mark
+
 _MAKE = {"Batch", "ParallelBatch", "PaddedBatch", "Rebatch", "LegacyRebatch", "MapAndBatch", "DenseToSparseBatch"}
 _KEEP = {"Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "ShuffleAndRepeat", "GlobalShuffle", "Filter",
          "IgnoreErrors", "Shard", "TakeWhile", "Snapshot", "LegacySnapshot", "Save", "Unique", "AssertCardinality",
@@ -20,7 +22,7 @@ _CHANGE = {"Map", "ParallelMap", "Scan", "ParseExample", "MapOnGpu"}
 
 
 def is_batched(dataset):
-    if getattr(dataset, "_lockstep_partitioned", False):
+    if mark.is_partitioned(dataset):
         return False
     dataset = unwrapped(dataset)
     kind = kind_of(dataset)

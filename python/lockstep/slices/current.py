@@ -18,6 +18,10 @@ _delivered = WHOLE
 _variable = None
 
 
+def _of_graph(_):
+    return WHOLE
+
+
 @contextlib.contextmanager
 def scope(part):
     """None: whoever opens the scope will cut batches by itself, and open another with the part."""
@@ -48,7 +52,27 @@ def graphs_around(graph):
         yield graph
 
 
-def now():
+def numbered(name):
+    """A name for a collective that the code being traced may make several times; they may run at the same time, so they
+    are numbered in the outermost function that is being traced.  That is the same on all ranks."""
+    if tf.executing_eagerly():
+        return name
+    *_, outermost = graphs_around(tf.compat.v1.get_default_graph())
+    uses = getattr(outermost, "_lockstep_names", None)
+    if uses is None:
+        uses = outermost._lockstep_names = {}
+    uses[name] = uses.get(name, 0) + 1
+    return name if uses[name] == 1 else f"{name}/{uses[name]}"
+
+
+def serve_graphs(function):
+    """function(tensors) tells the part that tensors of a v1 graph are computed on."""
+    global _of_graph
+    _of_graph = function
+
+
+def now(tensors=()):
+    """The part; `tensors` are those whose part is asked for, where their graph is run later."""
     scopes = _scopes()
     if scopes and scopes[-1] is not None:
         return scopes[-1]
@@ -59,11 +83,22 @@ def now():
         part = getattr(around, "_lockstep_part", None)
         if part is not None:
             return part
-    return _from_variable()
+    return _from_variable(tensors)
 
 
 def is_scoped():
     return bool(_scopes())
+
+
+def has_part():
+    """Does the code run in a scope with a part: was its batch cut already?"""
+    scopes = _scopes()
+    return bool(scopes) and scopes[-1] is not None
+
+
+def is_delivering_slices():
+    """Does a loop in Python, outside of any scope, get slices now?"""
+    return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
 def deliver(part):
@@ -108,10 +143,10 @@ def _numbers(part):
     return [int(part.offset), int(part.count), int(part.total), int(part.is_whole)]
 
 
-def _from_variable():
+def _from_variable(tensors):
     global _variable
     if not tf.compat.v1.executing_eagerly_outside_functions():
-        return WHOLE  # a v1 graph: its front end knows
+        return _of_graph(tensors)
     if _variable is None:
         from lockstep import variables  # which needs operators; they need nothing from here
         _variable = variables.private(_numbers(_delivered), tf.int64, "lockstep_part")

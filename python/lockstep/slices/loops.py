@@ -21,8 +21,9 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from lockstep import gradients, hooks, native, variables, world
-from lockstep.slices import current, part as parts
+from lockstep import gradients, hooks, native, summary, variables, world
+from lockstep.data import mark
+from lockstep.slices import current, own, part as parts
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
@@ -66,7 +67,7 @@ class _Loop:
         return f"{file}:{line}"
 
 
-def note_gradient():
+def note_gradient(_sources=()):
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
@@ -113,8 +114,12 @@ def _deliver(iterator, element):
     if loop is not None and not any(reference() is loop for reference in _fetched):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
-    if loop is not None and loop.trains:
+    if own.is_own(iterator):
+        summary.note_sliced()
+        part = own.part_of(element)
+    elif loop is not None and loop.trains:
         part, element = parts.cut(element)
+        summary.count(part)
     current.deliver(part)
     current.mark(element, part)
     return element
@@ -135,10 +140,20 @@ def cut_in_graph(element):
     part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
     total = tf.convert_to_tensor(total, tf.int64)
     first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
-    current.attach(graph, parts.Part(first, tf.where(trains, part.count, total), total, ~trains))
+    part = parts.Part(first, tf.where(trains, part.count, total), total, ~trains)
+    current.attach(graph, part)
+    summary.count(part)
     graph._lockstep_switch = switch
     flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
     return tf.nest.pack_sequence_as(element, flat)
+
+
+def _own_in_graph(element):
+    """An element of a loop inside a function that is this rank's part already."""
+    if not current.is_scoped():
+        summary.note_sliced()
+        current.attach(tf.compat.v1.get_default_graph(), own.part_of(element))
+    return element
 
 
 def attach():
@@ -149,6 +164,7 @@ def attach():
     @hooks.wrap(iterator_ops.OwnedIterator, "_create_iterator")
     def create_iterator(original, self, dataset):
         original(self, dataset)
+        own.note(self, dataset)
         self._lockstep_loop = _Loop(dataset)
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_next_internal")
@@ -174,6 +190,8 @@ def attach():
             result = original(self, *args, **kwargs)
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
+                if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                    gradients.note_step()
             return result
         finally:
             _functions.pop()
@@ -183,6 +201,8 @@ def _attach_for(module):
     """`for x in data` in a tf.function, which never calls data.__iter__."""
     @hooks.wrap(module, "for_stmt")
     def for_stmt(original, iterated, extra_test, body, *args):
+        if not tf.executing_eagerly() and mark.is_partitioned(iterated):
+            return original(iterated, extra_test, lambda element: body(_own_in_graph(element)), *args)
         if tf.executing_eagerly() or not _gives_batches(iterated):
             return original(iterated, extra_test, body, *args)
         return original(iterated, extra_test, lambda element: body(cut_in_graph(element)), *args)

@@ -160,3 +160,14 @@ def of_rows(batch):
     if tf.executing_eagerly():
         return Part(int(offset), int(count), int(total)), batch.rows
     return Part(offset, count, total, tf.constant(False)), batch.rows
+
+
+def gather(rows, part, name):
+    """The rows of all ranks, in the order of the batch."""
+    if isinstance(rows, tf.RaggedTensor):
+        raise NotImplementedError(f"lockstep: '{name}': ragged rows of several ranks are not put together; TF_MPI_ENABLE=0 "
+                                  "runs the script in one process")
+    if part.is_static:
+        return rows if part.is_whole else ops.allgather(rows[:part.count], name)
+    counts = tf.where(part.is_whole, tf.where(world.is_root(), tf.shape(rows, out_type=tf.int64)[0], 0), part.count)
+    return ops.allgather(rows[:counts], name)
