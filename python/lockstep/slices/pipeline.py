@@ -15,7 +15,8 @@ import tensorflow as tf
 from tensorflow.python.data.util import structure
 
 from lockstep import native, world
-from lockstep.slices import part as parts
+from lockstep.data import mark
+from lockstep.slices import part as parts, weak
 from lockstep.slices.batches import kind_of, unwrapped
 
 _ABOVE = {"Prefetch", "Options", "Repeat", "Take", "Skip"}  # of batches
@@ -29,7 +30,7 @@ def sliced(dataset):
     """The data set with this rank's rows of each batch, as Rows; None where that cannot be done."""
     if world.size == 1 or native.setting("SHARD") == "off" or native.setting("LOSS") == "sum":
         return None
-    if getattr(dataset, "_lockstep_partitioned", False) or not tf.executing_eagerly():
+    if weak.is_on() or mark.is_partitioned(dataset) or not tf.executing_eagerly():
         return None
     made = getattr(dataset, "_lockstep_sliced", None)
     if made is None:
