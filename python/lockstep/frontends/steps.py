@@ -50,7 +50,7 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step()
+        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
         return logs
 
     return train
