@@ -79,6 +79,17 @@ def _at_exit():
     # After an uncaught exception the others are not on their way to stop; the engine tells them that this rank is gone.
     if not hasattr(sys, "last_type"):
         stop()
+    for pid, function, args in _after_stop:
+        if pid == os.getpid():  # a child ends too
+            function(*args)
+
+
+_after_stop = []
+
+
+def after_stop(function, *args):
+    """Calls function(*args) at the end of the process, when all ranks have come to their end."""
+    _after_stop.append((os.getpid(), function, args))
 
 
 def stop():

@@ -7,7 +7,6 @@ are listed in alphabetical order on every rank: file systems give any.
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
 they are called; `from os import remove` before TensorFlow was imported keeps the original.  What a library writes in C
 by itself (sqlite3, cv2.imwrite) is not seen."""
-import atexit
 import builtins
 import functools
 import glob
@@ -49,7 +48,7 @@ def attach(log_folder):
         _attach_reading()
         _attach_changes()
         _attach_tensorflow()
-    atexit.register(_remove_folder, folder)
+    native.after_stop(_remove_folder, folder)
 
 
 def _make_folder(log_folder):
