@@ -78,8 +78,12 @@ def _read_checkpoint(index):
     """Values of a TensorFlow checkpoint; the description of its objects is not compared."""
     import tensorflow as tf
     reader = tf.train.load_checkpoint(str(index.with_suffix("")))
-    return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()
-            if "OBJECT_GRAPH" not in name}
+    values = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()
+              if "OBJECT_GRAPH" not in name}
+    if not any(name.startswith("_all_variables/") for name in values):
+        return values
+    # Keras exports variables in the order of a set of objects, another one in each process.
+    return {str(i): value for i, value in enumerate(sorted(values.values(), key=lambda value: (value.shape, value.sum())))}
 
 
 def _load_saved_model(folder):
