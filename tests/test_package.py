@@ -56,6 +56,7 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h"} <= set(names)
     assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
     assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py"} <= set(names)
+    assert {"lockstep.pth", "lockstep.start"} <= set(names)
     assert any(name.endswith("/share/man/man1/lockstep.1") for name in names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
 
@@ -103,9 +104,20 @@ def test_the_command_is_installed_and_starts_ranks_from_any_directory(wheel, pyt
 
 
 @pytest.mark.long
-def test_uninstalling_leaves_nothing(wheel, python):
-    folder = python.parent.parent
-    run(python, "-m", "pip", "uninstall", "--yes", "lockstep")
-    left = [path for path in folder.rglob("*") if "lockstep" in path.name and path.name != "__pycache__"]
-    assert left == []
+def test_an_installed_lockstep_wakes_in_a_rank(wheel, python, tmp_path):
+    code = "import sys; print('lockstep.start' in sys.modules)"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "False"
+    assert run(python, "-c", code, cwd=tmp_path, env={"OMPI_COMM_WORLD_SIZE": "2"}).strip() == "True"
+
+
+@pytest.mark.long
+def test_uninstalling_leaves_nothing(wheel, tmp_path):
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    site, = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    before = sorted(site.iterdir())
     run(python, "-m", "pip", "install", wheel)
+    assert (site / "lockstep.pth").is_file()
+    run(python, "-c", "import lockstep.start", cwd=tmp_path)
+    run(python, "-m", "pip", "uninstall", "-y", "lockstep")
+    assert sorted(site.iterdir()) == before

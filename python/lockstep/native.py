@@ -44,7 +44,8 @@ def include_path():
 
 # ls_counters_t, in its order.
 COUNTERS = ("requests", "requests_failed", "bytes_in", "bytes_sent_node", "bytes_sent_net", "buckets_replayed",
-            "buckets_negotiated", "control_messages", "schedule_changes", "sleeps", "ns_copy", "ns_reduce", "ns_wait")
+            "buckets_negotiated", "control_messages", "schedule_changes", "sleeps", "ns_copy", "ns_reduce", "ns_wait",
+            "ns_open", "ns_exposed")
 
 
 @functools.lru_cache(maxsize=None)
@@ -55,9 +56,11 @@ def _library():
     library.ls_process_put.argtypes = [ctypes.c_void_p]
     library.ls_broadcast.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
     library.ls_barrier.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
+    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size", "ls_num_nodes"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
+    library.ls_transport.argtypes, library.ls_transport.restype = [ctypes.c_void_p], ctypes.c_char_p
+    library.ls_hash.argtypes, library.ls_hash.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint64
     library.ls_counters.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     return library
 
@@ -95,6 +98,13 @@ def after_stop(function, *args):
 def stop():
     """Leaves the job; waits until every rank does."""
     _library().ls_process_stop()
+
+
+def leave_with_failure():
+    """Ends this process, which is on its way out, with an exit code that says so; every rank does."""
+    stop()
+    sys.stdout.flush()
+    os._exit(1)
 
 
 @functools.lru_cache(maxsize=None)
@@ -184,3 +194,18 @@ def local_size():
 def is_root():
     """Is this rank 0?"""
     return rank() == 0
+
+
+def num_nodes():
+    """The number of machines of the job."""
+    return _ask("ls_num_nodes")
+
+
+def transport():
+    """How ranks reach each other, in words."""
+    return _ask("ls_transport").decode()
+
+
+def hash_memory(address, size):
+    """A 64-bit hash of memory: an address, or bytes."""
+    return _library().ls_hash(address, size)

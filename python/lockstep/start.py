@@ -6,14 +6,13 @@ looks at a few environment variables, and imports this module only in a rank.  N
 imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
 
 Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank."""
-import importlib.abc
-import importlib.machinery
 import os
 import sys
 import zlib
 
-# Set by each launcher for its ranks: the number of ranks.  Slurm's SLURM_NTASKS is also there in a batch script, which
-# is no rank; SLURM_STEP_NUM_TASKS is set by srun.
+# Set by each launcher for its ranks: the number of ranks.  Those of an MPI come first: mpirun under Slurm starts its own
+# daemons with srun, whose variables the ranks then see too.  Slurm's SLURM_NTASKS is also there in a batch script, which
+# is no rank; SLURM_STEP_NUM_TASKS is set by srun.  Hydra as a PMIx server tells only the ranks of the machine.
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
 # The same on all ranks, different in each job.
 JOB_VARIABLES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
@@ -22,14 +21,11 @@ SWITCH = "TF_MPI_ENABLE"
 
 
 def launched_size():
-    """The number of ranks that a launcher started; 1 without one."""
+    """The number of ranks that a launcher started, as far as it tells; 1 without one."""
     for name in SIZE_VARIABLES:
-        try:
-            size = int(os.environ.get(name, ""))
-        except ValueError:
-            continue
-        if size > 1:
-            return size
+        number = os.environ.get(name, "")
+        if number.isdigit():
+            return int(number)
     return 1
 
 
@@ -74,8 +70,10 @@ def after_import(name, function):
     _callbacks[name] = function
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds what the other finders find, and has attach() called when the module is there."""
+class _Finder:
+    """Finds what the other finders find, and has attach() called when the module is there.
+
+    No class of importlib.abc: importing that module would cost more than all the rest here."""
 
     NAMES = ("tensorflow", "keras", "tf_keras")
 
@@ -97,7 +95,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     def __init__(self, loader, name):
         self._loader, self._name = loader, name
 

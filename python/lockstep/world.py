@@ -4,12 +4,14 @@
 Hooks ask `world.on()` each time: it becomes false in the child of a rank (os.fork, multiprocessing), which is no rank."""
 import contextlib
 import os
+import sys
 import threading
 
-from lockstep import native
+from lockstep import native, start
 
 rank, size = 0, 1
 _pid = None
+_said = set()
 _local = threading.local()
 
 
@@ -18,6 +20,11 @@ def enter():
     global rank, size, _pid
     native.start()
     rank, size = native.rank(), native.size()
+    if size < start.launched_size():
+        raise native.LockstepError(
+            f"the launcher started {start.launched_size()} ranks, but MPI sees {size}: the launcher belongs to another MPI "
+            f"than the one {native.lib_path()} was built with. Start with that MPI's mpirun, or install lockstep with the "
+            "launcher's mpicc; under Slurm, see srun --mpi=list")
     _pid = os.getpid()
 
 
@@ -44,3 +51,10 @@ def alone():
 
 def is_root():
     return rank == 0
+
+
+def say_once(text):
+    """A warning, from rank 0."""
+    if is_root() and text not in _said:
+        _said.add(text)
+        sys.stderr.write(f"lockstep: {text}\n")

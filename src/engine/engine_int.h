@@ -57,6 +57,7 @@ typedef struct ls_waiting {
     uint64_t poll_ns;          /* current pause between looks at MPI */
     uint32_t bell_key;
     bool     is_armed; /* the bell knows that this thread is about to sleep */
+    uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
 } ls_waiting_t;
 
 struct ls_context {
@@ -143,6 +144,7 @@ void ls_health_check(ls_context_h ctx);
 
 /* waiting.c: called after each turn of the loop */
 void ls_waiting_after_turn(ls_context_h ctx, bool moved);
+void ls_waiting_note_given(ls_context_h ctx);
 void ls_waiting_reset(ls_context_h ctx); /* work was finished: the ranks are in step */
 
 /* dump.c */

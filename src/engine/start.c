@@ -211,6 +211,11 @@ const char *ls_host(ls_context_h ctx)
     return ctx->place.host;
 }
 
+const char *ls_transport(ls_context_h ctx)
+{
+    return ctx->place.description;
+}
+
 const char *ls_version(void)
 {
     return LOCKSTEP_VERSION;

@@ -41,6 +41,28 @@ static bool is_open(ls_context_h ctx)
     return ctx->works.active != NULL || !ls_schedule_is_idle(ctx->schedule);
 }
 
+void ls_waiting_note_given(ls_context_h ctx)
+{
+    ctx->waiting.given_ns = ctx->now_ns;
+    if (ctx->waiting.open_since_ns == 0) {
+        ctx->waiting.open_since_ns = ctx->now_ns;
+    }
+}
+
+/* The callers' computing hides what is reduced while they still hand in; what comes after the last is waited for. */
+static void count_open(ls_context_h ctx)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+
+    if (waiting->open_since_ns != 0 && !is_open(ctx)) {
+        const uint64_t now = ls_clock_ns();
+
+        LS_COUNT(ctx, ns_open, now - waiting->open_since_ns);
+        LS_COUNT(ctx, ns_exposed, now - waiting->given_ns);
+        waiting->open_since_ns = 0;
+    }
+}
+
 static uint64_t sleep_limit(ls_context_h ctx)
 {
     uint64_t limit = HEALTH_NS;
@@ -133,6 +155,7 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
+    count_open(ctx);
     if (moved) {
         disarm(ctx);
         waiting->quiet_since_ns = 0;

@@ -58,6 +58,14 @@ def test_what_is_wrong_is_found_and_has_something_to_do(report, level, text):
     assert bad[0].todo
 
 
+@pytest.mark.parametrize("needs, level", [(True, "FAIL"), (False, "warn")])
+def test_a_missing_tensorflow_is_a_failure_only_where_it_is_wanted(needs, level):
+    report = changed(loads=[{}, {}, {}])
+    for each in report["ranks"]:
+        each["tensorflow"] = None
+    assert [finding.level for finding in findings_of(report, 2, needs) if "not installed" in finding.text] == [level]
+
+
 def test_hosts_that_look_like_one_are_found():
     report = changed()
     for each in report["ranks"]:

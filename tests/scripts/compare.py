@@ -12,7 +12,6 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|
 TIMES = re.compile(r"\d+(?:\.\d+)?(?:s|ms|us)(?:/(?:step|epoch|batch))?\b")  # of Keras's progress lines
 BACKSPACES = re.compile(r"[^\n]*[\b\r]")
 IGNORED_FOLDERS = ("rank-logs",)
-EVENTS = re.compile(r"(events\.out\.tfevents)\..*")  # then come time, host, process
 
 
 def near(one, other, tolerance):
@@ -36,19 +35,24 @@ def compare_text(one, other, tolerance, what):
 
 def compare_folders(one, other, tolerance):
     """Same files, same content."""
-    names, other_names = _files(one), _files(other)
-    assert names == other_names, f"files of one process: {names}\nof ranks: {other_names}"
-    for name in names:
-        _compare_files(_path(one, name), _path(other, name), tolerance)
+    files, other_files = _files(one), _files(other)
+    assert list(files) == list(other_files), f"files of one process: {list(files)}\nof ranks: {list(other_files)}"
+    for name, path in files.items():
+        _compare_files(path, other_files[name], tolerance)
 
 
 def _files(folder):
-    return sorted(EVENTS.sub(r"\1", str(path.relative_to(folder))) for path in folder.rglob("*")
-                  if path.is_file() and path.relative_to(folder).parts[0] not in IGNORED_FOLDERS)
-
-
-def _path(folder, name):
-    return next((folder / name).parent.glob("events.out.tfevents.*")) if name.endswith("tfevents") else folder / name
+    """Paths by name; names of event files have the time in them."""
+    found, events = {}, 0
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if name.parts[0] in IGNORED_FOLDERS:
+            continue
+        if name.name.startswith("events.out.tfevents."):
+            events += 1
+            name = name.with_name(f"events.out.tfevents, number {events}")
+        found[str(name)] = path
+    return found
 
 
 def _compare_files(one, other, tolerance):

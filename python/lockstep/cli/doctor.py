@@ -64,7 +64,7 @@ def examine(args, found):
                      + ", ".join(host.name for host in job_start.plan.hosts)), found)
     report = run_probe(job_start, args.limit)
     expected = len(job_start.plan.ranks_per_host) if job_start.plan.hosts else 0
-    for finding in findings_of(report, expected):
+    for finding in findings_of(report, expected, not args.no_tensorflow):
         show(finding, found)
     if args.json:
         with open(args.json, "w") as file:

@@ -29,7 +29,7 @@ def by_host(ranks):
     return hosts
 
 
-def check_versions(ranks):
+def check_versions(ranks, needs_tensorflow):
     """lockstep, MPI, Python and TensorFlow: equal on all hosts."""
     for key, name, level in (("lockstep", "Lockstep", "FAIL"), ("mpi", "MPI", "FAIL"), ("python", "Python", "warn"),
                              ("tensorflow", "TensorFlow", "FAIL")):
@@ -40,7 +40,8 @@ def check_versions(ranks):
             text = "; ".join(f"{value or 'none'} on {', '.join(sorted(hosts))}" for value, hosts in seen.items())
             yield Finding(level, f"{name} differs: {text}", "install the same version on all hosts")
         elif key == "tensorflow" and ranks[0][key] is None:
-            yield Finding("FAIL", "TensorFlow is not installed", "pip install tensorflow (2.16 or newer)")
+            yield Finding("FAIL" if needs_tensorflow else "warn", "TensorFlow is not installed",
+                          "pip install tensorflow (2.16 or newer)")
         else:
             yield Finding("ok", f"{name}: {ranks[0][key]} on all ranks")
 
@@ -135,9 +136,10 @@ def check_loads(report):
             yield Finding("ok", f"{rank['host']}: TensorFlow with Lockstep's operators loads in {load['seconds']:.1f} s")
 
 
-def findings_of(report, expected_hosts):
+def findings_of(report, expected_hosts, needs_tensorflow=True):
     ranks = report["ranks"]
-    for check in (check_versions, check_shared_memory, check_cores, check_memory, check_limits, check_clocks):
+    yield from check_versions(ranks, needs_tensorflow)
+    for check in (check_shared_memory, check_cores, check_memory, check_limits, check_clocks):
         yield from check(ranks)
     yield from check_nodes(ranks, expected_hosts)
     yield from check_speed(report)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains from lockstep.data: each rank reads its part of the batches that one process would have; 203 rows divide by nothing."""
 import sys
+import tempfile
 
 import keras
 import lockstep.data
@@ -12,9 +13,9 @@ BATCH = 32
 keras.utils.set_random_seed(1)
 generator = np.random.default_rng(0)
 x = generator.normal(size=(203, 8)).astype("float32")
-np.savez("table.npz", x=x, y=(x @ generator.normal(size=(8, 3))).argmax(1))
-
-data = lockstep.data.read("table.npz", ("x", "y"), batch=2 if "small" in sys.argv else BATCH, shuffle=True, seed=3)
+with tempfile.TemporaryDirectory() as folder:  # each process has a file of its own; it stays open
+    np.savez(f"{folder}/table.npz", x=x, y=(x @ generator.normal(size=(8, 3))).argmax(1))
+    data = lockstep.data.read(f"{folder}/table.npz", ("x", "y"), batch=2 if "small" in sys.argv else BATCH, shuffle=True, seed=3)
 model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(3)])
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 optimizer = keras.optimizers.SGD(0.1)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients are reduced where they are taken.
+
+Seams: the public tf.gradients and tf.compat.v1.gradients (gradients of while loops use a function below these, which stays as
+it is), and v1 Optimizer.compute_gradients, which does not call the public ones."""
+import sys
+
+import tensorflow as tf
+from tensorflow.python.ops import gradients_impl
+from tensorflow.python.training import optimizer
+
+from lockstep import gradients, hooks, native, world
+from lockstep.frontends import applied
+from lockstep.frontends.v1 import parts
+from lockstep.slices import current
+
+
+def attach():
+    current.serve_graphs(parts.part_of)
+    for original in (gradients_impl.gradients, gradients_impl.gradients_v2):
+        for module in _public_modules(original):
+            _attach_gradients(module)
+
+    @hooks.wrap(optimizer.Optimizer, "compute_gradients")
+    def compute_gradients(original, self, loss, *args, **kwargs):
+        pairs = original(self, loss, *args, **kwargs)
+        if callable(loss):  # taken by a tape
+            return pairs
+        return list(zip(reduce([grad for grad, _ in pairs], [variable for _, variable in pairs]),
+                        [variable for _, variable in pairs]))
+
+    applied.attach_pairs(optimizer.Optimizer)
+
+
+def _public_modules(function):
+    for name, module in list(sys.modules.items()):
+        if name == "tensorflow" or name.startswith(("tensorflow._api.", "tensorflow.compat.")):
+            if module is not None and getattr(module, "gradients", None) is function:
+                yield module
+
+
+def _attach_gradients(module):
+    @hooks.wrap(module, "gradients")
+    def public_gradients(original, ys, xs, *args, **kwargs):
+        grads = original(ys, xs, *args, **kwargs)
+        sources = [variable_of(source) for source in tf.nest.flatten(xs)]
+        return tf.nest.pack_sequence_as(grads, reduce(tf.nest.flatten(grads), sources))
+
+
+def variable_of(source):
+    """The variable that a tensor is the handle of, or the source itself."""
+    if isinstance(source, tf.Variable) or not isinstance(source, tf.Tensor) or not hasattr(source, "op"):
+        return source
+    if tf.executing_eagerly() or source.op.type not in ("VarHandleOp", "VariableV2"):
+        return source
+    for variable in variables_of(source.graph):
+        if variable.op is source.op:
+            return variable
+    return source
+
+
+def variables_of(graph):
+    """The variables of a graph, each once."""
+    keys = tf.compat.v1.GraphKeys
+    found = {}
+    for collection in (keys.GLOBAL_VARIABLES, keys.TRAINABLE_VARIABLES, keys.MODEL_VARIABLES):
+        for variable in graph.get_collection_ref(collection):
+            if isinstance(variable, tf.Variable):
+                found.setdefault(variable.op.name, variable)
+    return list(found.values())
+
+
+def reduce(grads, sources):
+    """As gradients.reduce, in a graph of v1: the ranks' gradients of a loss that is a sum are summed here, since only the run
+    knows whether they are of slices."""
+    if world.size == 1 or tf.executing_eagerly() or tf.compat.v1.executing_eagerly_outside_functions():
+        return gradients.reduce(grads, sources)
+    if not any(grad is not None and gradients.is_variable(source) for grad, source in zip(grads, sources)):
+        return list(grads)
+    part = current.now(grads)
+    if native.setting("LOSS") == "sum":
+        grads = [_times_ranks(grad, part) if gradients.is_variable(source) else grad
+                 for grad, source in zip(grads, sources)]
+    with tf.name_scope("lockstep/"), tf.device("/device:CPU:0"):
+        return gradients.reduce(grads, sources, part)
+
+
+def _times_ranks(grad, part):
+    """A mean over ranks becomes their sum, unless all have the same."""
+    if grad is None:
+        return None
+    factor = tf.where(part.is_whole, 1.0, float(world.size))
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(grad.values * tf.cast(factor, grad.dtype), grad.indices, grad.dense_shape)
+    return grad * tf.cast(factor, grad.dtype)

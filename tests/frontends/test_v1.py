@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each rank of a v1 script computes; that the numbers are right is shown in tests/scripts/v1."""
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import ROOT, Mpi, run_ranks
+
+FOLDER = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_rank_computes_its_rows(n, tmp_path):
+    mpi = Mpi("openmpi")
+    if not mpi.folder.is_dir():
+        pytest.skip("the library is not built with openmpi")
+    env = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "LOCKSTEP_LIB": mpi.folder / "lib",
+           "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_STALL_ABORT_S": 60, "LOCKSTEP_LOG_DIR": "-"}
+    job = run_ranks(mpi, n, sys.executable, [FOLDER / "v1_rows.py"], env, timeout=200, cwd=tmp_path)
+    assert job.code == 0, str(job)
+    for rank in range(n):
+        assert f"rank {rank} of {n} is right" in job.stdout, str(job)
+    assert "has the fixed size (10, 2)" in job.stderr, str(job)
+    assert "has the batch size 10 written into it" in job.stderr, str(job)
