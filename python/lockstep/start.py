@@ -47,8 +47,8 @@ def _agree_on_hashing():
     "random", is the user's word and stays; `lockstep run` sets it, and saves the second start."""
     if not sys.flags.hash_randomization or sys.flags.ignore_environment or "PYTHONHASHSEED" in os.environ:
         return
-    if not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
-        return  # Python inside another program
+    if not hasattr(sys, "orig_argv") or not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
+        return  # Python 3.9, or Python inside another program
     import zlib  # here, for the sake of every process that is no rank
     job = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
     os.environ["PYTHONHASHSEED"] = str(zlib.crc32(job.encode()))
