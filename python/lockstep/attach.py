@@ -18,7 +18,7 @@ def _tensorflow():
     from lockstep import audit, hooks, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
-    from lockstep.slices import loops
+    from lockstep.slices import loops, order
     hooks.attach()
     variables.attach()
     tape.attach()
@@ -27,6 +27,7 @@ def _tensorflow():
     v1.attach()
     reports.attach()
     loops.attach()
+    order.attach()
     folder = output.attach()
     files.attach(folder)
     saves.attach()

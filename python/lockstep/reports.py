@@ -31,7 +31,7 @@ def attach():
         return original(getattr(self, "_lockstep_number", self))
 
 
-def _note_gradient():
+def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
         tf.compat.v1.get_default_graph()._lockstep_reports = True
@@ -58,7 +58,8 @@ def _with_numbers_of_all(result):
     flat = tf.nest.flatten(result)
     numbers = [i for i, value in enumerate(flat) if _is_number(value)]
     own = [flat[i] for i in numbers]
-    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], _names(len(own)), **current.now().reduction())
+    names = [current.numbered("number") for _ in own]
+    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **current.now().reduction())
     for i, value, number in zip(numbers, own, reduced):
         number.set_shape(())
         flat[i] = _with_derivative_of(value, number)
@@ -71,14 +72,6 @@ def _with_derivative_of(own, number):
         return tf.identity(number), lambda gradient: gradient
 
     return replaced(own)
-
-
-def _names(count):
-    """Numbered in the outermost function that is being traced, as gradients are."""
-    *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
-    first = getattr(outermost, "_lockstep_numbers", 0)
-    outermost._lockstep_numbers = first + count
-    return [f"number/{outermost.name}/{first + i}" for i in range(count)]
 
 
 # ---- eager losses --------------------------------------------------------------------------------------------

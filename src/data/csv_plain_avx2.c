@@ -188,27 +188,53 @@ static inline void span(const ls_csv_plain_t *fields, size_t i, const char **beg
     }
 }
 
-static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
+/* Loops of their own for short and for long fields: together they need more registers than there are. */
+static __attribute__((noinline)) size_t take_short_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
 {
-    for (size_t i = 0; i < fields->count; i++) {
+    for (; i < fields->count; i++) {
+        const char *begin, *end;
+
+        span(fields, i, &begin, &end);
+        if (!take_short_double(begin, end, &to[i])) {
+            break;
+        }
+    }
+    return i;
+}
+
+static __attribute__((noinline)) size_t take_long_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
+{
+    for (; i < fields->count; i++) {
         const char *begin, *end;
         plain_t     plain;
         uint64_t    bits = 0;
 
         span(fields, i, &begin, &end);
-        if (take_short_double(begin, end, &to[i])) {
-            continue;
+        if (end - begin <= (ptrdiff_t)sizeof(bits)) {
+            break;
         }
         const int exponent = take_exponent(begin, &end);
 
         if (!take(begin, end, &plain) ||
             (plain.digits != 0 && !ls_decimal_product(plain.digits, exponent - plain.num_after, &bits))) {
-            return i;
+            break;
         }
         bits |= (uint64_t)plain.is_negative << 63;
         memcpy(&to[i], &bits, sizeof(bits));
     }
-    return fields->count;
+    return i;
+}
+
+static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
+{
+    size_t done = 0, before;
+
+    do {
+        before = done;
+        done   = take_short_doubles(fields, done, to);
+        done   = take_long_doubles(fields, done, to);
+    } while (done != before);
+    return done;
 }
 
 static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)

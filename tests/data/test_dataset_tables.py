@@ -6,6 +6,7 @@ import lockstep
 import numpy as np
 import pytest
 from lockstep.data import dataset as module
+from lockstep.data import formats
 from lockstep.data.binding import DataError
 from lockstep.data.part import Part
 from ranks import all_well, together
@@ -69,6 +70,7 @@ def test_csv_whose_labels_are_none(as_ranks, tmp_path):
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.skipif(formats()["hdf5"][1] is not None, reason="built without HDF5")
 def test_hdf5_has_a_dataset_for_each_class(as_ranks, tmp_path, size):
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "train.h5"

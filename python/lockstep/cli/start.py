@@ -145,6 +145,8 @@ class Start:
         self.token = uuid.uuid4().hex
         self.plan.env.update(_thread_settings(args, cores))
         self.plan.env["LOCKSTEP_LOG_DIR"] = "-"  # rank.py has put the ranks' output where it belongs
+        if "PYTHONHASHSEED" not in os.environ:  # strings hash alike on all ranks, and no rank has to start again for it
+            self.plan.env["PYTHONHASHSEED"] = str(int(self.token[:8], 16))
         self.must_check = not (is_slurm or args.no_host_check)
         self._make_command = make_command
 

@@ -10,45 +10,80 @@ by itself (sqlite3, cv2.imwrite) is not seen."""
 import atexit
 import builtins
 import functools
+import glob
 import io
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import weakref
 
 from lockstep import hooks, native, world
 from lockstep.effects import journal, overlay
+from lockstep.effects.once import share
+
+PREFIX = ".lockstep-files-"
 
 
-_folder = "-"
+_hidden = set()  # Lockstep's own folders
 
 
-def attach(folder):
-    """`folder` is LOCKSTEP_LOG_DIR; "-" for none: rank 0 then has no list of its changes."""
-    global _folder
+def attach(log_folder):
+    """`log_folder` is LOCKSTEP_LOG_DIR; "-" for none."""
     if world.size == 1:
         return
-    _folder = folder
+    folder = _make_folder(log_folder)
+    _hidden.update((folder, log_folder))
     _attach_order()
-    if folder != "-":
-        journal.attach(os.path.join(folder, "rank-0.files"))
-        native.barrier("list of changes")
-    if world.is_root():
-        if folder != "-":
-            _attach_root()
-            _attach_root_tensorflow()
-            _attach_h5py()
-            atexit.register(journal.close)
-        return
-    overlay.attach(os.path.join(tempfile.mkdtemp(prefix="lockstep-") if folder == "-" else folder, f"rank-{world.rank}.files"))
-    atexit.register(overlay.close)
-    _attach_temporary()
-    _attach_open()
-    _attach_reading()
-    _attach_changes()
     _attach_h5py()
-    _attach_tensorflow()
+    journal.attach(os.path.join(folder, "rank-0"))
+    native.barrier("list of changes")
+    if world.is_root():
+        _attach_root()
+        _attach_root_tensorflow()
+    else:
+        overlay.attach(os.path.join(folder, f"rank-{world.rank}"))
+        _attach_temporary()
+        _attach_open()
+        _attach_reading()
+        _attach_changes()
+        _attach_tensorflow()
+    atexit.register(_remove_folder, folder)
+
+
+def _make_folder(log_folder):
+    """The folder for the list of changes and the other ranks' files: one per job, on the file system the script works on.
+    Rank 0 chooses the name; a host that cannot write there has one of its own."""
+    if world.is_root():
+        _remove_abandoned(log_folder)
+    name = share(f"{PREFIX}{socket.gethostname()}-{os.getpid()}", "name of files folder")
+    for parent in ([] if log_folder == "-" else [log_folder]) + [os.getcwd(), tempfile.gettempdir()]:
+        folder = os.path.join(parent, name)
+        try:
+            os.makedirs(folder, mode=0o750, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
+        except OSError:
+            continue
+    raise native.LockstepError("no folder for files: the working directory and the temporary one cannot be written")
+
+
+def _remove_abandoned(log_folder):
+    """What a job that was killed left here."""
+    for path in glob.glob(os.path.join("." if log_folder == "-" else log_folder, f"{PREFIX}{socket.gethostname()}-*")):
+        pid = path.rpartition("-")[2]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_folder(folder):
+    journal.close()
+    overlay.close()
+    try:
+        os.rmdir(folder)  # by the last rank
+    except OSError:
+        pass
 
 
 def _is_writing(mode):
@@ -62,7 +97,7 @@ def touch(path, how=journal.CHANGE):
     if isinstance(path, int) or path is None:
         return
     path = os.path.abspath(os.fsdecode(path))
-    if not path.startswith((_folder + "/", "/dev/", "/proc/", "/sys/")) and "://" not in path:
+    if not path.startswith(("/dev/", "/proc/", "/sys/")) and os.path.dirname(path) not in _hidden and "://" not in path:
         journal.touch(path, how)
 
 
@@ -164,11 +199,12 @@ def _attach_order():
 
 
 def _listed(original, path):
-    """Without Lockstep's own folder, which one process would not see."""
+    """Without Lockstep's own folders, which one process would not see."""
     names = sorted(original(path))
-    if isinstance(path, int) or os.path.abspath(os.fsdecode(path)) != os.path.dirname(_folder):
+    if isinstance(path, int):
         return names
-    return [name for name in names if os.fsdecode(name) != os.path.basename(_folder)]
+    full = os.path.abspath(os.fsdecode(path))
+    return [name for name in names if os.path.join(full, os.fsdecode(name)) not in _hidden]
 
 
 def _names(original, path):

@@ -8,6 +8,7 @@ import fcntl
 import os
 import socket
 import sys
+import tempfile
 import traceback
 
 from lockstep import native, world
@@ -23,8 +24,7 @@ def attach():
     folder = native.setting("LOG_DIR")
     if world.size == 1 or folder == "-":
         return "-"
-    _folder = os.path.abspath(folder)
-    os.makedirs(_folder, mode=0o750, exist_ok=True)
+    _folder = _make(os.path.abspath(folder))
     if world.is_root():
         _remove_old()
     else:
@@ -34,6 +34,19 @@ def attach():
     native.barrier("log files")  # the marks of an earlier job are gone
     sys.excepthook = _end_with_error
     return _folder
+
+
+def _make(folder):
+    try:
+        os.makedirs(folder, mode=0o750, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+        problem = "not writable"
+    except OSError as error:
+        problem = error.strerror
+    instead = tempfile.mkdtemp(prefix="lockstep-logs-")
+    sys.stderr.write(f"lockstep rank {world.rank}: warn: LOCKSTEP_LOG_DIR={folder}: {problem}; using {instead}\n")
+    return instead
 
 
 def _log_path():

@@ -68,7 +68,7 @@ def full(path):
     if _below(path, _NEVER) or _below(path, (os.path.dirname(_folder), *_private)):
         return None
     for mine, theirs in _renamed.items():
-        if path.startswith(mine):
+        if path == mine or path.startswith((mine + "/", mine + ".")):
             return theirs + path[len(mine):]
     return path
 
@@ -173,7 +173,7 @@ def own_names(folder):
 def own_matches(pattern):
     """Paths of the overlay that a pattern of full path matches; * and ? match no slash."""
     depth = pattern.count("/")
-    return [path for path, kind in _own.items()
+    return [path for path, kind in list(_own.items())
             if kind != GONE and path.count("/") == depth and fnmatch.fnmatchcase(path, pattern)]
 
 
@@ -252,7 +252,7 @@ def remove(path, is_tree=False):
     if not exists(name):
         raise missing(path)
     if is_tree:
-        for below in [below for below in _own if below.startswith(name + "/")]:
+        for below in [below for below in list(_own) if below.startswith(name + "/")]:
             _drop(below)
         shutil.rmtree(shadow(name), ignore_errors=True)
     elif _own.get(name) == FILE:
@@ -304,7 +304,7 @@ def saved(path, root_path):
     own, real = os.path.abspath(os.fsdecode(path)), os.path.abspath(root_path)
     if own != real:
         _renamed[own] = real
-    for name in [name for name in _own if name == real or name.startswith((real + "/", real + "."))]:
+    for name in [name for name in list(_own) if name == real or name.startswith((real + "/", real + "."))]:
         _drop(name)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from lockstep import batchnorm, hooks, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import steps
-from lockstep.slices import current, own, part as parts
+from lockstep.slices import current, own, part as parts, pipeline, weak
 
 
 def attach():
@@ -22,6 +22,8 @@ def attach():
     from keras.src.callbacks import callback_list
     from keras.src.metrics import metric, reduction_metrics
     _attach_steps(trainer.TensorFlowTrainer)
+    _attach_epochs(trainer.TFEpochIterator)
+    _attach_rates()
     _attach_losses()
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
@@ -99,6 +101,35 @@ def _predict_batch(predict, batch):
         return outputs
     flat = tf.nest.flatten(outputs)
     return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
+
+
+# ---- epochs, learning rates ------------------------------------------------------------------------------------
+
+def _attach_epochs(iterator_class):
+    """The data set that Keras iterates gives this rank's rows where it can; with LOCKSTEP_BATCH=per-rank, its batches."""
+    @hooks.wrap(iterator_class, "__init__")
+    def make_epochs(original, self, *args, **kwargs):
+        if not weak.is_on() or mark.is_partitioned(kwargs.get("x")):
+            original(self, *args, **kwargs)
+            self._distributed_dataset = pipeline.sliced(self._distributed_dataset) or self._distributed_dataset
+            return
+        kwargs["steps_per_epoch"] = weak.steps(kwargs.get("steps_per_epoch"))
+        original(self, *args, **kwargs)
+        self._distributed_dataset = weak.grouped(self._distributed_dataset)
+        self.data_adapter = weak.FewerBatches(self.data_adapter)
+        self._num_batches = self.data_adapter.num_batches
+
+
+def _attach_rates():
+    """LOCKSTEP_LR_SCALE acts where the rate is used: what callbacks and schedules read and set is the script's."""
+    from keras.src.backend.tensorflow import optimizer
+
+    @hooks.wrap(optimizer.TFOptimizer, "_backend_update_step")
+    def update(original, self, grads, trainable_variables, learning_rate):
+        factor = weak.rate_factor(self.iterations.value)
+        if factor is not None:
+            learning_rate = learning_rate * tf.cast(factor, learning_rate.dtype)
+        return original(self, grads, trainable_variables, learning_rate)
 
 
 # ---- losses --------------------------------------------------------------------------------------------------

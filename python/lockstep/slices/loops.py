@@ -23,7 +23,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import gradients, hooks, native, summary, variables, world
 from lockstep.data import mark
-from lockstep.slices import current, own, part as parts
+from lockstep.slices import current, own, part as parts, pipeline, weak
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
@@ -52,13 +52,14 @@ class _Loop:
         self.place = (self.lines, repr(dataset.element_spec))
         self.is_batched = is_batched(dataset)
         self.trains = self.is_batched and self.place in _training_places
+        self.is_own = mark.is_partitioned(dataset)
         self.has_ended = False
 
     def note_gradient(self):
         if self.is_batched:
             self.trains = True
             _training_places.add(self.place)
-        else:
+        elif not self.is_own:
             world.say_once(f"{self.where()}: this loop trains on elements that are not known to be batches; every rank "
                            "computes all of each. With .batch() in the pipeline each computes its slice")
 
@@ -125,11 +126,26 @@ def _deliver(iterator, element):
     return element
 
 
+def _takes_groups(iterator):
+    """Does one step of this loop take a batch for each rank?"""
+    if not weak.is_on() or not tf.executing_eagerly() or current.is_scoped() or own.is_own(iterator):
+        return False
+    return getattr(getattr(iterator, "_lockstep_loop", None), "trains", False)
+
+
 def cut_in_graph(element):
     """Cuts an element of a loop inside a function, if the loop turns out to train."""
     if current.is_scoped():
         return element
     graph = tf.compat.v1.get_default_graph()
+    if isinstance(element, parts.Rows):
+        part, rows = parts.of_rows(element)
+        current.attach(graph, part)
+        summary.count(part)
+        return rows
+    if weak.is_on():
+        world.say_once("LOCKSTEP_BATCH=per-rank: batches fetched inside of a tf.function are cut into slices; fetch them in "
+                       "Python and give them to the function to have whole batches on each rank")
     switch = variables.private(False, tf.bool, "lockstep_loop_trains")
     trains = switch.read_value()
     flat = tf.nest.flatten(element)
@@ -163,14 +179,16 @@ def attach():
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_create_iterator")
     def create_iterator(original, self, dataset):
-        original(self, dataset)
-        own.note(self, dataset)
         self._lockstep_loop = _Loop(dataset)
+        own.note(self, dataset)
+        if self._lockstep_loop.trains and not current.is_scoped():
+            dataset = pipeline.sliced(dataset) or dataset
+        original(self, dataset)
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_next_internal")
     def next_internal(original, self):
         try:
-            element = original(self)
+            element = weak.next_group(lambda: original(self)) if _takes_groups(self) else original(self)
         except (StopIteration, tf.errors.OutOfRangeError):
             if hasattr(self, "_lockstep_loop"):
                 self._lockstep_loop.has_ended = True

@@ -18,13 +18,13 @@ def cut(plan, feed):
         _note_fixed(feed)
         return None, feed, []
     rows = {len(feed[ref]) for ref in found}
+    if max(rows) < world.size:
+        return None, feed, []
     problem = _problem(plan, feed, found, rows)
     if problem:
         say.once(f"{problem}; every rank computes the whole batch, which is right but not faster")
         return None, feed, []
     total = rows.pop()
-    if total < world.size:
-        return None, feed, []
     part, first, count = parts.static_part(total)
     feed = dict(feed)
     for ref in found:
@@ -50,7 +50,20 @@ def batch(feed):
     return sure + [ref for ref in perhaps if len(feed[ref]) in rows]
 
 
+def _composite(feed):
+    """The name of a sparse or ragged tensor that is fed: its parts have rows of their own kind."""
+    names = {ref.deref().op.name for ref in feed}
+    for name in names:
+        scope, _, last = name.rpartition("/")
+        if (last == "indices" and f"{scope}/values" in names) or last.startswith("row_splits_"):
+            return scope
+    return None
+
+
 def _problem(plan, feed, found, rows):
+    composite = _composite(feed)
+    if composite is not None:
+        return f"{composite} is fed a sparse or ragged value"
     if len(rows) > 1:
         numbers = ", ".join(f"{ref.deref().name} {len(feed[ref])}" for ref in found)
         return f"the arrays fed have different numbers of rows ({numbers})"
@@ -60,7 +73,7 @@ def _problem(plan, feed, found, rows):
         if ref in found or not isinstance(value, np.ndarray):
             continue
         if value.ndim > 0 and len(value) == total:
-            return f"{tensor.name} has the fixed size {tuple(tensor.shape)} and is fed {total} rows"
+            return f"{tensor.name} has the fixed size {tuple(tensor.shape.as_list())} and is fed {total} rows"
         if value.ndim == 0 and value.dtype.kind in "iu" and int(value) == total:
             return f"{tensor.name} is fed {total}, the number of rows of the batch"
     if total in plan.fixed_rows:
@@ -72,5 +85,5 @@ def _note_fixed(feed):
     for ref, value in feed.items():
         tensor = ref.deref()
         if isinstance(value, np.ndarray) and value.ndim > 1:
-            say.once(f"{tensor.name} has the fixed size {tuple(tensor.shape)}, so that its batch cannot be cut; every rank computes "
+            say.once(f"{tensor.name} has the fixed size {tuple(tensor.shape.as_list())}, so that its batch cannot be cut; every rank computes "
                      "the whole batch, which is right but not faster")

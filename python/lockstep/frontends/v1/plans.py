@@ -52,6 +52,7 @@ class Effects:
         ops = walk.after(sources, plan.ops)
         cut = {id(tensor) for tensor in sources}
         self.kept = sources
+        self.has_time_first = walk.takes_rows_apart(sources, plan.ops)
         self.fetches = [i for i, tensor in enumerate(plan.fetches) if tensor.op in ops or id(tensor) in cut]
         summed, averaged = {}, {}
         for op in ops:
@@ -83,7 +84,7 @@ def _fixed_rows(ops):
             if value is not None and value.size:
                 found.add(int(value.reshape(-1)[0]))
         elif op.type == "Const" and op.outputs[0].shape.rank and op.outputs[0].shape.rank > 1:
-            found.add(op.outputs[0].shape[0])
+            found.add(tf.compat.dimension_value(op.outputs[0].shape[0]))
     return frozenset(found)
 
 

@@ -82,8 +82,18 @@ def _slices(sess, plan, feed):
         return None, feed, [], []
     if groups:
         group, = groups
+        if _has_time_first(plan, group.tensors):
+            return None, feed, [], []
         return None, {**feed, group.switch.ref(): np.array(True)}, [group.numbers], group.tensors
-    part, feed, cut = feeds.cut(plan, feed)
-    if part is None or known.part_feed is None:
+    part, cut_feed, cut = feeds.cut(plan, feed)
+    if part is None or _has_time_first(plan, cut):
         return None, feed, [], []
-    return part, {**feed, known.part_feed.ref(): np.array(parts.numbers(part))}, [], cut
+    return part, {**cut_feed, known.part_feed.ref(): np.array(parts.numbers(part))}, [], cut
+
+
+def _has_time_first(plan, cut):
+    if not plan.effects(cut).has_time_first:
+        return False
+    say.once("a loop goes over the rows of what the script trains on, so they may be steps of time and not samples; every rank "
+             "computes the whole batch, which is right but not faster")
+    return True

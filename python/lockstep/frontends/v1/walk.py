@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 OURS = "Lockstep"
+_APART = ("TensorListFromTensor", "TensorArrayScatterV3")
 _FUNCTIONS = ("f", "body", "cond", "then_branch", "else_branch", "branches")
 
 
@@ -47,6 +48,22 @@ def after(tensors, within):
                 found.add(op)
                 open_tensors += op.outputs
     return found
+
+
+def takes_rows_apart(tensors, within):
+    """Does a loop go over the rows of these tensors, as over the steps of a sequence?
+
+    Recurrent layers turn batches so that time comes first, and take that apart; rows taken apart without a transpose are
+    steps of time themselves."""
+    found, open_tensors = set(), list(tensors)
+    while open_tensors:
+        for op in open_tensors.pop().consumers():
+            if op.type in _APART:
+                return True
+            if op in within and op not in found and op.type != "Transpose" and not op.type.startswith(OURS):
+                found.add(op)
+                open_tensors += op.outputs
+    return False
 
 
 def _function_names(op):
