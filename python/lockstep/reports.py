@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, ops as framework_ops
 
 from lockstep import gradients, hooks, ops, world
-from lockstep.slices import current
+from lockstep.slices import current, part as parts
 
 
 def attach():
@@ -81,7 +81,7 @@ def note_target(target):
     if not tf.executing_eagerly() or current.is_scoped() or world.size == 1:
         return
     part = current.now()
-    if part.is_whole:
+    if part.is_whole and not parts.is_left_alone():
         return
     numbers = [value for value in tf.nest.flatten(target) if _is_number(value)]
     reduced = ops.allreduce_group(numbers, [f"number/{i}" for i in range(len(numbers))], **part.reduction())

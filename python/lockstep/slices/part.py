@@ -59,15 +59,25 @@ class Part:
     def counts(self):
         """Do this rank's rows count in a sum over ranks?  Of rows that all ranks have, only rank 0's do."""
         if self.is_static:
-            return world.is_root() if self.is_whole else self.count > 0
-        return tf.where(self.is_whole, world.is_root(), self.count > 0)
+            return _share_of_whole() > 0 if self.is_whole else self.count > 0
+        return tf.where(self.is_whole, _share_of_whole() > 0, self.count > 0)
 
     def share(self):
         """The part of the batch that counts here; the shares of all ranks add up to 1."""
         if self.is_static:
-            return float(world.is_root()) if self.is_whole else self.count / self.total
+            return _share_of_whole() if self.is_whole else self.count / self.total
         share = tf.math.divide_no_nan(tf.cast(self.count, tf.float64), tf.cast(self.total, tf.float64))
-        return tf.where(self.is_whole, tf.constant(float(world.is_root()), tf.float64), share)
+        return tf.where(self.is_whole, tf.constant(_share_of_whole(), tf.float64), share)
+
+
+def is_left_alone():
+    """Does the script give each rank its own data?"""
+    return native.setting("SHARD") == "off"
+
+
+def _share_of_whole():
+    """What counts here of a batch that was not cut: rank 0's, since all have the same; or everybody's own."""
+    return 1 / world.size if is_left_alone() else float(world.is_root())
 
 
 WHOLE = Part(0, 1, 1, is_whole=True)
@@ -132,7 +142,7 @@ def cut(batch):
 
     The batch is any nest of tensors; what has no rows (numbers, None) stays.  A batch whose tensors have different
     numbers of rows, or none, is nothing we can cut: it stays whole."""
-    if native.setting("SHARD") == "off" or world.size == 1:
+    if is_left_alone() or world.size == 1:
         return WHOLE, batch
     if isinstance(batch, Rows):
         return of_rows(batch)

@@ -24,6 +24,10 @@ def with_width(rows, label):
     return tf.ensure_shape(rows, (None, WIDTH)), label
 
 
+def twice(rows, label):
+    return (rows * 2, label) if label[0] > 0 else (rows, label)
+
+
 def samples():
     for row, label in zip(x, y):
         yield row, label
@@ -55,6 +59,8 @@ def sequence_data():
 
 PIPELINES = {
     "map shuffle batch": lambda: slices.map(lambda a, b: (a * 2, b)).shuffle(20, seed=1).batch(8),
+    "shuffle map batch": lambda: slices.shuffle(20, seed=2).map(twice, num_parallel_calls=2).batch(8).prefetch(2),
+    "records batch": lambda: records().batch(10, drop_remainder=True).repeat(2),
     "batch map": lambda: slices.batch(8).map(lambda a, b: (a - 1, b), num_parallel_calls=2),
     "repeat take skip": lambda: slices.batch(8, drop_remainder=True).repeat(2).skip(1).take(9),
     "repeat batch": lambda: slices.repeat(2).batch(16),
