@@ -31,8 +31,9 @@ test-long: setup ## run all tests, the slow ones too
 check: setup ## warnings, layering, sizes, generated docs
 	@tools/check
 
-docs: setup ## generate docs/env.md from the library's tables
+docs: setup ## generate docs/env.md from the library's tables, the man page from the command's help
 	@tools/docs
+	@tools/man
 
 format: ## clang-format the lines changed since the last commit
 	@git clang-format HEAD -- '*.c' '*.h'

@@ -172,7 +172,16 @@ LS_API unsigned ls_local_rank(ls_context_h ctx);
 LS_API unsigned ls_local_size(ls_context_h ctx);
 LS_API unsigned ls_num_nodes(ls_context_h ctx);
 LS_API const char *ls_host(ls_context_h ctx);
+LS_API const char *ls_transport(ls_context_h ctx); /* how ranks reach each other, in words */
 LS_API const char *ls_version(void);
+
+/* The training step this rank is at, from 1 up, for messages and the flight recorder.  Not needed: without it the
+ * engine counts how often the same tensors came. */
+LS_API void ls_step(ls_context_h ctx, uint64_t step);
+/* What the MPI that this library runs with calls itself, and the file it was loaded from; both "" without MPI.
+ * Neither starts MPI. */
+LS_API const char *ls_mpi_version(void);
+LS_API const char *ls_mpi_path(void);
 
 /* ---- collectives, asynchronous ------------------------------------------------------------- */
 
@@ -253,7 +262,9 @@ LS_API ls_status_t ls_join(ls_context_h ctx);
     X(sleeps, "times the engine thread slept")                                                 \
     X(ns_copy, "nanoseconds packing and storing")                                              \
     X(ns_reduce, "nanoseconds reducing")                                                       \
-    X(ns_wait, "nanoseconds in which buckets were open and nothing could be done")
+    X(ns_wait, "nanoseconds in which buckets were open and nothing could be done")             \
+    X(ns_open, "nanoseconds in which requests were open")                                      \
+    X(ns_exposed, "of these, those after the last request was given: no computing hid them")
 
 typedef struct ls_counters {
 #define LS_COUNTER_FIELD(_name, _help) uint64_t _name;
@@ -270,6 +281,9 @@ LS_API void ls_counters(ls_context_h ctx, ls_counters_t *counters_p);
  */
 LS_API void ls_dump(ls_context_h ctx, int fd);
 
+/* Log lines of this process go to `fd` instead of standard error, which a program may have turned elsewhere. */
+LS_API void ls_log_to(int fd);
+
 /* Print the table of settings as Markdown (docs/env.md), or with their values, to `fd`. */
 LS_API ls_status_t ls_print_settings(int fd, int with_values);
 
@@ -278,6 +292,9 @@ LS_API ls_status_t ls_print_settings(int fd, int with_values);
  * LS_ERR_CONFIG when there is no such setting, or one in the environment is wrong.
  */
 LS_API ls_status_t ls_setting(const char *name, char *text, size_t room);
+
+/* A 64-bit hash of memory, about as fast as it can be read: to see whether ranks have the same. */
+LS_API uint64_t ls_hash(const void *data, size_t size);
 
 /* Print the table of algorithm choices, as LOCKSTEP_ALGO changes it, to `fd`. */
 LS_API ls_status_t ls_print_choices(int fd);

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class Job:
     code: int
     stdout: str
     stderr: str
+    ended: float = 0  # when the launcher had ended, of time.monotonic()
+    left: tuple = ()  # processes that were still there a second later
 
     def __str__(self):
         return (f"{' '.join(self.command)}\nexit code: {self.code}\n"
@@ -69,6 +72,14 @@ def kill_job(job_id):
             pass
 
 
+def processes_left(job_id, patience=1):
+    """The processes of the job that do not end within `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while (pids := job_processes(job_id)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return tuple(pids)
+
+
 def run_ranks(mpi, n, program, args=(), env=None, timeout=60, during=None, cwd=ROOT):
     """Runs `program` (a path below the build folder, as "ranks/collectives") with n ranks and returns its Job."""
     return run_process(mpi.command(n, program, args), env, timeout, during, cwd)
@@ -82,7 +93,9 @@ def run_process(command, env=None, timeout=60, during=None, cwd=ROOT):
     wrote."""
     command = [str(word) for word in command]
     job_id = uuid.uuid4().hex
-    full_env = {**os.environ, **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
+    # Files of the flight recorder only where a test asks for them.
+    full_env = {**os.environ, "LOCKSTEP_FLIGHT_DIR": "off",
+                **{name: str(value) for name, value in (env or {}).items()}, JOB_VARIABLE: job_id}
     # Files, not pipes: a rank that stays behind would keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(command, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -91,8 +104,10 @@ def run_process(command, env=None, timeout=60, during=None, cwd=ROOT):
             if during is not None:
                 during(lambda: job_processes(job_id))
             code = process.wait(timeout=timeout)
+            ended = time.monotonic()
+            left = processes_left(job_id)
         except subprocess.TimeoutExpired:
-            code = None
+            code, ended, left = None, time.monotonic(), ()
         finally:
             kill_job(job_id)
             process.wait()
@@ -100,7 +115,7 @@ def run_process(command, env=None, timeout=60, during=None, cwd=ROOT):
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
-    job = Job(command, code, *texts)
+    job = Job(command, code, *texts, ended, left)
     if code is None:
         pytest.fail(f"not done after {timeout} s\n{job}", pytrace=False)
     return job

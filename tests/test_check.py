@@ -100,6 +100,17 @@ def test_a_warning_is_found(buildable, compiler):
     assert "conversion" in bad.stdout
 
 
+def test_an_old_man_page_is_found(tmp_path):
+    for name in ("tools", "python"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
+    write(tmp_path, "docs/man/lockstep.1", "old\n")
+    old = check(tmp_path, "man")
+    assert old.returncode == 1 and "run tools/man" in old.stdout
+    subprocess.run([tmp_path / "tools" / "man"], check=True)
+    assert check(tmp_path, "man").returncode == 0
+
+
 def test_an_old_docs_page_is_found(buildable):
     write(buildable, "src/base/print.c", SPDX + "#include <unistd.h>\n#include \"lockstep.h\"\n"
           "const char *ls_last_error(void) { return \"\"; }\n"

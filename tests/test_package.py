@@ -53,8 +53,21 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
                                                                "lockstep/lib/liblockstep_tf.so"]
-    assert "lockstep/include/lockstep.h" in names
+    assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h"} <= set(names)
+    assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
+    assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py"} <= set(names)
+    assert {"lockstep.pth", "lockstep.start"} <= set(names)
+    assert any(name.endswith("/share/man/man1/lockstep.1") for name in names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
+
+
+def test_python_knows_the_counters_of_the_header():
+    import re
+    import sys
+    sys.path.insert(0, str(ROOT / "python"))
+    from lockstep.native import COUNTERS
+    listed = (ROOT / "include" / "lockstep.h").read_text().split("#define LS_COUNTER_LIST(X)")[1].split("typedef")[0]
+    assert tuple(re.findall(r"X\((\w+),", listed)) == COUNTERS
 
 
 @pytest.mark.long
@@ -79,3 +92,32 @@ def test_the_operators_find_their_engine_and_say_that_tensorflow_is_missing(whee
     code = ("import ctypes, lockstep.native as native; lib = ctypes.CDLL(native.ops_path()); "
             "lib.lockstep_tf_problem.restype = ctypes.c_char_p; print(lib.lockstep_tf_problem().decode())")
     assert "import tensorflow first" in run(python, "-c", code, cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_the_command_is_installed_and_starts_ranks_from_any_directory(wheel, python, tmp_path):
+    command = python.parent / "lockstep"
+    (tmp_path / "script.py").write_text("import lockstep\nprint(lockstep.rank(), lockstep.size())\n")
+    assert run(command, "run", "-n", "2", "--oversubscribe", "script.py", cwd=tmp_path).strip() == "0 2"
+    assert "# OK" in run(command, "bench", "-n", "2", "--oversubscribe", "--to", "64", "--iterations", "5", cwd=tmp_path)
+    assert "launcher" in run(command, "info", cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_an_installed_lockstep_wakes_in_a_rank(wheel, python, tmp_path):
+    code = "import sys; print('lockstep.start' in sys.modules)"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "False"
+    assert run(python, "-c", code, cwd=tmp_path, env={"OMPI_COMM_WORLD_SIZE": "2"}).strip() == "True"
+
+
+@pytest.mark.long
+def test_uninstalling_leaves_nothing(wheel, tmp_path):
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    site, = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    before = sorted(site.iterdir())
+    run(python, "-m", "pip", "install", wheel)
+    assert (site / "lockstep.pth").is_file()
+    run(python, "-c", "import lockstep.start", cwd=tmp_path)
+    run(python, "-m", "pip", "uninstall", "-y", "lockstep")
+    assert sorted(site.iterdir()) == before

@@ -30,7 +30,7 @@ LIMIT_S = 600
 def environment(core, **more):
     env = {**os.environ, "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1",
            "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_SUMMARY": "off", "LOCKSTEP_LOG_DIR": "-", **more}
-    if (ROOT / "build" / "openmpi").is_dir():  # a checkout; otherwise the installed package
+    if "LOCKSTEP_LIB" not in env and (ROOT / "build" / "openmpi").is_dir():  # a checkout; otherwise the installed package
         env["PYTHONPATH"] = f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}"
         env["LOCKSTEP_LIB"] = str(ROOT / "build" / "openmpi" / "lib")
     return env
@@ -77,7 +77,7 @@ def time_copies(case, steps, folder):
 
 
 def time_ranks(case, steps, folder):
-    launcher = [str(ROOT / "tools" / "ranks"), "--bind", "core", "-n", "2"]
+    launcher = [sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress"]
     wait([subprocess.Popen(launcher + command("script.py", case, steps, folder, factor=2), env=environment(0))])
 
 
@@ -129,4 +129,5 @@ def main():
         Path(args.json).write_text(json.dumps(table, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

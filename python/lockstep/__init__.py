@@ -9,6 +9,7 @@ import importlib
 _FROM = {
     "lockstep.native": ("include_path", "is_root", "lib_path", "local_rank", "local_size", "rank", "size", "start", "stop"),
     "lockstep.ops": ("allreduce", "allreduce_group", "broadcast", "allgather", "reduce_scatter", "alltoall", "barrier"),
+    "lockstep.data": ("DataSet",),
 }
 
 __all__ = [name for names in _FROM.values() for name in names]
@@ -18,6 +19,8 @@ def __getattr__(name):
     for module, names in _FROM.items():
         if name in names:
             return getattr(importlib.import_module(module), name)
+    if name == "data":
+        return importlib.import_module("lockstep.data")
     if name == "__version__":
         from importlib.metadata import version
         return version("lockstep")
@@ -25,4 +28,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *__all__, "__version__"]
+    return [*globals(), *__all__, "data", "__version__"]

@@ -15,28 +15,42 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import variables
-    from lockstep.effects import clean_graphs, output, v1_files
+    from lockstep import audit, hooks, randomness, reports, summary, variables
+    from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
-    from lockstep.slices import loops
+    from lockstep.slices import loops, order
+    hooks.attach()
     variables.attach()
     tape.attach()
     applied.attach()
     while_loops.attach()
     v1.attach()
+    reports.attach()
     loops.attach()
-    output.attach()
+    order.attach()
+    folder = output.attach()
+    files.attach(folder)
+    saves.attach()
+    records.attach()
     v1_files.attach()
     clean_graphs.attach()
+    randomness.attach()
+    audit.attach()
+    summary.attach()
 
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
+    from lockstep.effects import saves
     from lockstep.frontends import applied, keras3
     keras3.attach()
     applied.attach_keras()
+    saves.attach_keras()
 
 
 def _tf_keras():
-    from lockstep.frontends import applied
+    from lockstep.effects import saves
+    from lockstep.frontends import applied, tf_keras
+    tf_keras.attach()
     applied.attach_tf_keras()
+    saves.attach_tf_keras()

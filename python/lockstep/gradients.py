@@ -8,12 +8,29 @@ import tensorflow as tf
 from lockstep import native, ops, variables, world
 from lockstep.slices import current
 
-_listeners = []
+_listeners, _variable_listeners, _step_listeners = [], [], []
 
 
 def listen(function):
     """Calls function() whenever gradients are reduced, or an operator is made that will."""
     _listeners.append(function)
+
+
+def listen_to_variables(function):
+    """Calls function(variables) then: those with respect to which they are."""
+    _variable_listeners.append(function)
+
+
+def listen_to_steps(function):
+    """Calls function() at the end of each step that Python sees: see note_step."""
+    _step_listeners.append(function)
+
+
+def note_step():
+    """A step is over: a call of Keras's train function; in a loop of the script, a function that trains was called, or a
+    gradient was taken eagerly.  A step with several gradients may count as several."""
+    for function in _step_listeners:
+        function()
 
 
 def is_variable(source):
@@ -28,6 +45,10 @@ def reduce(grads, sources, part=None):
         return list(grads)
     for function in _listeners:
         function()
+    for function in _variable_listeners:
+        function([sources[i] for i in chosen])
+    if tf.executing_eagerly() and not current.is_scoped():
+        note_step()
     if world.size == 1:
         return list(grads)
     part = part or current.now([grads[i] for i in chosen])
@@ -44,17 +65,10 @@ def reduce(grads, sources, part=None):
 
 
 def _name(variable):
-    """A function that takes several gradients of one variable has several operators, which may run at the same time:
-    they are numbered in the outermost function that is being traced."""
-    key = variables.key(variable)
-    if tf.executing_eagerly():
-        return f"gradient/{key}"
-    *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
-    uses = getattr(outermost, "_lockstep_gradients", None)
-    if uses is None:
-        uses = outermost._lockstep_gradients = {}
-    uses[key] = uses.get(key, 0) + 1
-    return f"gradient/{key}" if uses[key] == 1 else f"gradient/{key}/{uses[key]}"
+    if not tf.executing_eagerly():
+        *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
+        outermost._lockstep_gradients = True
+    return current.numbered(f"gradient/{variables.key(variable)}")
 
 
 def _reduce_dense(grads, names, reduction):

@@ -21,7 +21,26 @@ def wrap(owner, name):
             return function(original, *args, **kwargs)
 
         hooked._lockstep = function.__qualname__
-        setattr(owner, name, hooked)
+        setattr(owner, name, ours(hooked))
         return function
 
     return decorate
+
+
+def ours(function):
+    """Autograph, which rewrites what a tf.function calls, leaves our functions alone: attach() has told it.  One that took
+    another's name has to say whose it is."""
+    function.__module__ = __name__
+    return function
+
+
+def converted(function):
+    """A function of the script that a function of ours calls in its place, as autograph would have called it."""
+    from tensorflow.python.autograph.core import ag_ctx
+    from tensorflow.python.autograph.impl import api
+    return api.tf_convert(function, ag_ctx.control_status_ctx())
+
+
+def attach():
+    from tensorflow.python.autograph.core import config, config_lib
+    config.CONVERSION_RULES = (config_lib.DoNotConvert("lockstep"), *config.CONVERSION_RULES)

@@ -42,15 +42,26 @@ def include_path():
     return str(_FOLDER / "include")
 
 
+# ls_counters_t, in its order.
+COUNTERS = ("requests", "requests_failed", "bytes_in", "bytes_sent_node", "bytes_sent_net", "buckets_replayed",
+            "buckets_negotiated", "control_messages", "schedule_changes", "sleeps", "ns_copy", "ns_reduce", "ns_wait",
+            "ns_open", "ns_exposed")
+
+
 @functools.lru_cache(maxsize=None)
 def _library():
     library = ctypes.CDLL(lib_path())
     library.ls_last_error.restype = ctypes.c_char_p
     library.ls_process_get.restype = ctypes.c_void_p
     library.ls_process_put.argtypes = [ctypes.c_void_p]
-    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size"):
+    library.ls_broadcast.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
+    library.ls_barrier.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size", "ls_num_nodes"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
+    library.ls_transport.argtypes, library.ls_transport.restype = [ctypes.c_void_p], ctypes.c_char_p
+    library.ls_hash.argtypes, library.ls_hash.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint64
+    library.ls_counters.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     return library
 
 
@@ -78,6 +89,13 @@ def stop():
     _library().ls_process_stop()
 
 
+def leave_with_failure():
+    """Ends this process, which is on its way out, with an exit code that says so; every rank does."""
+    stop()
+    sys.stdout.flush()
+    os._exit(1)
+
+
 @functools.lru_cache(maxsize=None)
 def setting(name):
     """The value of LOCKSTEP_<name> as text; the table of settings is that of the C library."""
@@ -88,16 +106,58 @@ def setting(name):
     return text.value.decode(errors="replace")
 
 
-def _ask(name):
+def _ask(name, *args):
     start()
     library = _library()
     context = library.ls_process_get()
     if context is None:
         raise LockstepError("the engine has stopped, or this process is the child of a rank")
     try:
-        return getattr(library, name)(context)
+        return getattr(library, name)(context, *args)
     finally:
         library.ls_process_put(context)
+
+
+def log_to(descriptor):
+    """The engine's lines go to this descriptor instead of standard error."""
+    _library().ls_log_to(ctypes.c_int(descriptor))
+
+
+class _Tensor(ctypes.Structure):
+    """ls_tensor_t of lockstep.h"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("num_dims", ctypes.c_uint),
+                ("shape", ctypes.c_void_p), ("input", ctypes.c_void_p), ("output", ctypes.c_void_p),
+                ("count", ctypes.c_uint64)]
+
+
+_UINT8 = 5  # LS_UINT8
+
+
+def broadcast_bytes(block, name):
+    """Rank 0's bytes; every rank gives as many.  Needs no TensorFlow, and waits without holding Python's lock."""
+    buffer = ctypes.create_string_buffer(block, len(block))
+    address = ctypes.cast(buffer, ctypes.c_void_p)
+    tensor = _Tensor(name.encode(), _UINT8, 0, None, address, address, len(block))
+    _call("ls_broadcast", ctypes.byref(tensor), 0)
+    return buffer.raw
+
+
+def barrier(name):
+    """Returns when every rank has called it."""
+    _call("ls_barrier", name.encode())
+
+
+def _call(name, *args):
+    if _ask(name, *args) != 0:
+        raise LockstepError(_library().ls_last_error().decode(errors="replace"))
+
+
+def counters():
+    """What the engine has counted since it started, by name: include/lockstep.h says what each is."""
+    values = (ctypes.c_uint64 * len(COUNTERS))()
+    _ask("ls_counters", values)
+    return dict(zip(COUNTERS, values))
 
 
 def rank():
@@ -123,3 +183,18 @@ def local_size():
 def is_root():
     """Is this rank 0?"""
     return rank() == 0
+
+
+def num_nodes():
+    """The number of machines of the job."""
+    return _ask("ls_num_nodes")
+
+
+def transport():
+    """How ranks reach each other, in words."""
+    return _ask("ls_transport").decode()
+
+
+def hash_memory(address, size):
+    """A 64-bit hash of memory: an address, or bytes."""
+    return _library().ls_hash(address, size)

@@ -6,27 +6,26 @@ looks at a few environment variables, and imports this module only in a rank.  N
 imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
 
 Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank."""
-import importlib.abc
-import importlib.machinery
 import os
 import sys
+import zlib
 
-# Set by each launcher for its ranks: the number of ranks.  Slurm's SLURM_NTASKS is also there in a batch script, which
-# is no rank; SLURM_STEP_NUM_TASKS is set by srun.
+# Set by each launcher for its ranks: the number of ranks.  Those of an MPI come first: mpirun under Slurm starts its own
+# daemons with srun, whose variables the ranks then see too.  Slurm's SLURM_NTASKS is also there in a batch script, which
+# is no rank; SLURM_STEP_NUM_TASKS is set by srun.  Hydra as a PMIx server tells only the ranks of the machine.
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+# The same on all ranks, different in each job.
+JOB_VARIABLES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
 PID_VARIABLE = "LOCKSTEP_RANK_PID"
 SWITCH = "TF_MPI_ENABLE"
 
 
 def launched_size():
-    """The number of ranks that a launcher started; 1 without one."""
+    """The number of ranks that a launcher started, as far as it tells; 1 without one."""
     for name in SIZE_VARIABLES:
-        try:
-            size = int(os.environ.get(name, ""))
-        except ValueError:
-            continue
-        if size > 1:
-            return size
+        number = os.environ.get(name, "")
+        if number.isdigit():
+            return int(number)
     return 1
 
 
@@ -40,19 +39,46 @@ def is_rank():
     return launched_size() > 1 or switch in ("1", "on", "yes", "true")
 
 
+def _agree_on_hashing():
+    """Strings hash differently in each process: sets and what is built from them would have another order on each rank.
+    The hash seed is fixed when Python starts, so a rank starts again, once, with a seed that the ranks share.
+
+    Nothing has been imported yet, and the process stays the same one.  PYTHONHASHSEED in the environment, also as
+    "random", is the user's word and stays; `lockstep run` sets it, and saves the second start."""
+    if not sys.flags.hash_randomization or sys.flags.ignore_environment or "PYTHONHASHSEED" in os.environ:
+        return
+    if not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
+        return  # Python inside another program
+    job = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
+    os.environ["PYTHONHASHSEED"] = str(zlib.crc32(job.encode()))
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def wake():
+    if is_rank():
+        _agree_on_hashing()
     if is_rank() and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         os.environ[PID_VARIABLE] = str(os.getpid())
         sys.meta_path.insert(0, _Finder())
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds what the other finders find, and has attach() called when the module is there."""
+_callbacks = {}
+
+
+def after_import(name, function):
+    """Has function(module) called at the end of an import that is still to come."""
+    _callbacks[name] = function
+
+
+class _Finder:
+    """Finds what the other finders find, and has attach() called when the module is there.
+
+    No class of importlib.abc: importing that module would cost more than all the rest here."""
 
     NAMES = ("tensorflow", "keras", "tf_keras")
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.NAMES:
+        if name not in self.NAMES and name not in _callbacks:
             return None
         spec = self._find(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -69,7 +95,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     def __init__(self, loader, name):
         self._loader, self._name = loader, name
 
@@ -79,6 +105,9 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
+        if self._name in _callbacks:
+            _callbacks[self._name](module)
+            return
         from lockstep import attach
         attach.attached(self._name)
 

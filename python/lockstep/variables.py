@@ -62,20 +62,27 @@ def from_root(value, name):
 
 
 def attach():
+    from lockstep.slices import current, part  # which need what is above
+
+    def make(original, self, *args, **kwargs):
+        # Initial values are drawn for the variable, not for the rows of a slice, however many it has.
+        with current.scope(part.WHOLE):
+            original(self, *args, **kwargs)
+        key(self)
+
     @hooks.wrap(resource_variable_ops.ResourceVariable, "__init__")
     def make_variable(original, self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        key(self)
+        make(original, self, *args, **kwargs)
         if tf.executing_eagerly() and world.size > 1 and not getattr(_local, "is_private", False):
             agree([self])
 
     @hooks.wrap(polymorphic_function.UnliftedInitializerVariable, "__init__")
     def make_variable_in_function(original, self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        key(self)
+        make(original, self, *args, **kwargs)
 
     @hooks.wrap(polymorphic_function.Function, "_initialize_uninitialized_variables")
     def initialize(original, self, initializers):
         original(self, initializers)
-        if tf.executing_eagerly() and world.size > 1:
-            agree([variable for variable, _ in initializers])
+        with tf.init_scope():  # another function may be being traced, which calls this one
+            if tf.executing_eagerly() and world.size > 1:
+                agree([variable for variable, _ in initializers])

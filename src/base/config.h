@@ -23,11 +23,18 @@ typedef struct ls_config {
     char     simd[LS_CONFIG_TEXT_ROOM];
     char     trace[LS_CONFIG_TEXT_ROOM]; /* directory; "" is off */
     char     fault[LS_CONFIG_TEXT_ROOM];
+    char     interface[LS_CONFIG_TEXT_ROOM];
+    char     flight_dir[LS_CONFIG_TEXT_ROOM];
+    char     status_dir[LS_CONFIG_TEXT_ROOM];
+    char     record[LS_CONFIG_TEXT_ROOM];
     unsigned wire;                       /* ls_wire_t */
     unsigned log;                        /* ls_log_level_t */
     unsigned node_size;
     unsigned spin_us;
     unsigned patience_ms;
+    double   heartbeat_s;
+    double   grace_s;
+    unsigned record_steps;
     double   stall_warn_s;
     double   stall_abort_s;
     size_t   fusion_bytes;

@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "lockstep.h"
+
 #define LINE_ROOM 4352 /* a whole error message and its prefix */
 #define NO_RANK   (-1L)
 
 static _Atomic ls_log_level_t current_level = LS_LOG_WARN;
+static _Atomic int            log_fd        = STDERR_FILENO;
 static _Thread_local long     thread_rank   = NO_RANK;
 
 static const char *const level_names[LS_LOG_COUNT] = {
@@ -30,6 +33,11 @@ void ls_log_set_level(ls_log_level_t level)
 bool ls_log_is_on(ls_log_level_t level)
 {
     return level <= atomic_load_explicit(&current_level, memory_order_relaxed);
+}
+
+void ls_log_to(int fd)
+{
+    atomic_store_explicit(&log_fd, fd, memory_order_relaxed);
 }
 
 void ls_log_set_rank(unsigned rank)
@@ -58,7 +66,7 @@ void ls_log_write(ls_log_level_t level, const char *format, ...)
     }
     line[used++] = '\n';
     /* A log that cannot be written is not worth a failure. */
-    if (write(STDERR_FILENO, line, (size_t)used) < 0) {
+    if (write(atomic_load_explicit(&log_fd, memory_order_relaxed), line, (size_t)used) < 0) {
         return;
     }
 }

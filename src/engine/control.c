@@ -78,6 +78,7 @@ static void fail_open_work(ls_context_h ctx)
             if (request != NULL) {
                 work->requests[slot] = NULL; /* its callback may ask for a dump */
                 LS_COUNT(ctx, requests_failed, 1);
+                ls_watch_note_noticed(ctx->watch);
                 ls_request_finish(request, ctx->lost_status, ctx->lost_message);
             }
         }
@@ -95,20 +96,35 @@ static void fail_special(ls_context_h ctx, ls_request_t **request)
     }
 }
 
-void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *message)
+static void note_lost(ls_context_h ctx, ls_status_t status, const char *message)
 {
     ctx->is_lost     = true;
     ctx->lost_status = status;
     snprintf(ctx->lost_message, sizeof(ctx->lost_message), "%s", message);
+}
+
+static void fail_everything(ls_context_h ctx)
+{
     ls_schedule_abort(ctx->schedule, ctx->lost_status, ctx->lost_message);
     fail_open_work(ctx);
     fail_special(ctx, &ctx->join_request);
 }
 
+void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *message)
+{
+    note_lost(ctx, status, message);
+    fail_everything(ctx);
+}
+
 static void become_lost(ls_context_h ctx, ls_status_t status, const char *message)
 {
-    ls_error("%s", message);
-    ls_control_fail_all(ctx, status, message);
+    if (status != LS_ERR_RANK_LOST || ls_watch_note_lost(ctx->watch)) {
+        ls_error("%s", message);
+    }
+    LS_FLY(ctx, LS_FLIGHT_LOST, 0, status, NULL);
+    note_lost(ctx, status, message);
+    ls_flight_file_write(ctx, message); /* while what waits is still there */
+    fail_everything(ctx);
     if (ctx->stop_request != NULL) {
         ctx->is_finished = true; /* nobody to wait for any more */
     }
@@ -125,11 +141,13 @@ void ls_engine_abort(ls_context_h ctx, ls_status_t status, const char *message)
 void ls_control_carry_out_abort(ls_context_h ctx)
 {
     if (!ctx->is_lost && ctx->abort_status != LS_OK) {
-        if (ctx->abort_status == LS_ERR_STALL || ctx->abort_status == LS_ERR_RANK_LOST) {
+        if (ctx->abort_status == LS_ERR_STALL) {
             ls_dump_write(ctx, STDERR_FILENO); /* while what waits is still there */
         }
         become_lost(ctx, ctx->abort_status, ctx->abort_message);
-        tell_abort(ctx);
+        if (!ctx->is_verdict || ls_watch_must_tell(ctx->watch, ctx->lost_rank)) {
+            tell_abort(ctx);
+        }
     }
 }
 
@@ -164,6 +182,7 @@ static void receive_one(ls_context_h ctx, const ls_message_t *message)
     const ls_control_kind_t kind   = (ls_control_kind_t)ls_blob_get_u8(&reader);
     ls_status_t             status = LS_OK;
 
+    LS_FLY(ctx, LS_FLIGHT_CONTROL, message->from, kind, NULL);
     if (reader.is_bad) {
         ls_engine_abort(ctx, LS_ERR_INTERNAL, "an empty control message came");
         return;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's state for people, and its counters. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/error.h"
 #include "engine/engine_int.h"
 
 static void dump_work(ls_context_h ctx, const ls_work_t *work, int fd)

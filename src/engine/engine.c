@@ -18,6 +18,20 @@ static void on_send(void *arg, uint32_t to, const void *data, size_t size)
     ls_control_send_schedule(arg, to, data, size);
 }
 
+/* A bucket of the agreed schedule runs once per step, from the second step on; a script that tells us knows better. */
+static void note_step(ls_context_h ctx, const ls_schedule_run_t *run)
+{
+    const uint64_t told   = atomic_load_explicit(&ctx->script_step, memory_order_relaxed);
+    const uint64_t before = atomic_load_explicit(&ctx->flight->step, memory_order_relaxed);
+    const uint64_t step   = (told != 0) ? told : run->is_replay ? run->iteration + 2ULL : 1;
+
+    if (told != 0 ? step != before : step > before) {
+        ctx->works.shared.fault.now = step;
+        atomic_store_explicit(&ctx->flight->step, step, memory_order_relaxed);
+        LS_FLY(ctx, LS_FLIGHT_STEP, 0, step, NULL);
+    }
+}
+
 static void on_run(void *arg, const ls_schedule_run_t *run)
 {
     ls_context_h ctx = arg;
@@ -36,6 +50,8 @@ static void on_run(void *arg, const ls_schedule_run_t *run)
         }
         return;
     }
+    note_step(ctx, run);
+    LS_FLY(ctx, LS_FLIGHT_BEGIN, run->id, run->num_slots, run->slots[0].name);
     if (run->is_replay) {
         LS_COUNT(ctx, buckets_replayed, 1);
     } else {
@@ -50,6 +66,10 @@ static void on_fail(void *arg, ls_schedule_item_t *item, ls_status_t status, con
     ls_context_h ctx = arg;
 
     LS_COUNT(ctx, requests_failed, 1);
+    LS_FLY(ctx, LS_FLIGHT_FAIL, 0, status, item->name);
+    if (ctx->is_lost) {
+        ls_watch_note_noticed(ctx->watch);
+    }
     ls_request_finish(ls_request_of_item(item), status, message);
 }
 
@@ -64,17 +84,27 @@ static void on_joined(void *arg)
     }
 }
 
+static void on_describe(void *arg, uint32_t rank, char *text, size_t room)
+{
+    ls_context_h ctx = arg;
+
+    if (ctx->watch != NULL) {
+        ls_pulse_describe(ls_watch_pulse(ctx->watch), rank, text, room);
+    }
+}
+
 static void on_broken(void *arg, ls_status_t status, const char *message)
 {
     ls_engine_abort(arg, status, message);
 }
 
 static const ls_schedule_ops_t schedule_ops = {
-    .send   = on_send,
-    .run    = on_run,
-    .fail   = on_fail,
-    .joined = on_joined,
-    .broken = on_broken,
+    .send     = on_send,
+    .run      = on_run,
+    .fail     = on_fail,
+    .joined   = on_joined,
+    .broken   = on_broken,
+    .describe = on_describe,
 };
 
 /* ---- what the callers tell us ------------------------------------------------------------------ */
@@ -121,9 +151,12 @@ static void take_join(ls_context_h ctx, ls_request_t *request)
 static void take_stop(ls_context_h ctx, ls_request_t *request)
 {
     ctx->stop_request = request;
+    LS_FLY(ctx, LS_FLIGHT_STOP, 0, 0, NULL);
     if (ctx->is_lost) {
         ctx->is_finished = true;
     } else {
+        ctx->needs_tick = true;
+        ls_schedule_leave(ctx->schedule, ctx->now_ns);
         ls_control_say_bye(ctx);
     }
 }
@@ -134,6 +167,9 @@ static void take_collective(ls_context_h ctx, ls_request_t *request)
 
     LS_COUNT(ctx, requests, 1);
     LS_COUNT(ctx, bytes_in, signature->count * ls_dtype_size(signature->dtype));
+    ls_waiting_note_given(ctx);
+    LS_FLY(ctx, LS_FLIGHT_REQUEST, 0, signature->count * ls_dtype_size(signature->dtype), request->name);
+    (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_REQUEST);
     request->item.submitted_ns = ctx->now_ns;
     ctx->needs_tick            = true;
     ls_schedule_submit(ctx->schedule, &request->item, ctx->now_ns);
@@ -219,6 +255,8 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     LS_COUNT(ctx, ns_copy, work->run.ns_copy);
     LS_COUNT(ctx, ns_reduce, work->run.ns_reduce);
     work->run.ns_copy = work->run.ns_reduce = 0;
+    LS_FLY(ctx, LS_FLIGHT_DONE, work->id, work->num_bytes, (work->requests[0] == NULL) ? NULL : work->requests[0]->name);
+    (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_CALLBACK);
     ls_waiting_reset(ctx);
     ls_schedule_finished(ctx->schedule, work->epoch);
     copy_counters(ctx);
@@ -284,6 +322,32 @@ static void turn(ls_context_h ctx)
     ls_waiting_after_turn(ctx, moved);
 }
 
+/* The recorder is on the board that the node's ranks share; without one it is ours alone. */
+static ls_status_t open_watch(ls_context_h ctx)
+{
+    ls_pulse_h  pulse = ls_net_take_pulse(ctx->net);
+    void       *mem;
+    ls_status_t status;
+
+    if (pulse != NULL) {
+        ctx->flight = ls_pulse_flight(pulse, ctx->place.rank);
+        return ls_watch_start(ctx, pulse, &ctx->watch);
+    }
+    status = ls_mem_alloc(sizeof(*ctx->own_flight), "flight recorder", &mem);
+    if (status == LS_OK) {
+        ctx->flight = ctx->own_flight = mem;
+    }
+    return status;
+}
+
+static void close_watch(ls_context_h ctx, bool is_orderly)
+{
+    ls_watch_stop(ctx->watch, is_orderly);
+    ls_mem_free(ctx->own_flight);
+    ctx->watch      = NULL;
+    ctx->own_flight = NULL;
+}
+
 static ls_status_t open_engine(ls_context_h ctx)
 {
     ls_schedule_params_t params = {
@@ -307,14 +371,25 @@ static ls_status_t open_engine(ls_context_h ctx)
     ls_log_set_rank(ctx->place.rank);
     params.rank      = ctx->place.rank;
     params.num_ranks = ctx->place.topology.num_ranks;
-    status           = ls_schedule_create(&params, &ctx->schedule);
+    status           = open_watch(ctx);
     if (status != LS_OK) {
         goto err_destroy_net;
+    }
+    status = ls_schedule_create(&params, &ctx->schedule);
+    if (status != LS_OK) {
+        goto err_close_watch;
     }
     status = ls_work_pool_init(&ctx->works, &ctx->config, ctx->net, ctx->choices);
     if (status != LS_OK) {
         goto err_destroy_schedule;
     }
+    status = ls_fault_parse(ctx->config.fault, ctx->place.rank, &ctx->works.shared.fault);
+    if (status != LS_OK) {
+        goto err_clear_works;
+    }
+    ctx->now_ns = ls_clock_ns();
+    LS_FLY(ctx, LS_FLIGHT_START, 0, params.num_ranks, NULL);
+    (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_START);
     if (ctx->config.trace[0] != '\0' &&
         ls_trace_create(ctx->config.trace, ctx->place.rank, ctx->place.host, &ctx->trace) != LS_OK) {
         ls_warn("%s: going on without a trace", ls_last_error());
@@ -325,8 +400,13 @@ static ls_status_t open_engine(ls_context_h ctx)
     }
     return LS_OK;
 
+err_clear_works:
+    ls_work_pool_clear(&ctx->works);
 err_destroy_schedule:
     ls_schedule_destroy(ctx->schedule);
+err_close_watch:
+    snprintf(ctx->lost_message, sizeof(ctx->lost_message), "%s", ls_last_error());
+    close_watch(ctx, false);
 err_destroy_net:
     ls_net_destroy(ctx->net, false);
     return status;
@@ -340,6 +420,7 @@ static void close_engine(ls_context_h ctx)
 
     atomic_store(&ctx->is_closed, true);
     if (is_orderly) {
+        (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_STOP);
         ls_control_fail_all(ctx, LS_ERR_STOPPED, ls_status_str(LS_ERR_STOPPED));
     }
     take_requests(ctx, &moved); /* they fail at once */
@@ -348,7 +429,8 @@ static void close_engine(ls_context_h ctx)
     ls_work_pool_clear(&ctx->works);
     ls_schedule_destroy(ctx->schedule);
     wait_for_givers(ctx);
-    ls_net_destroy(ctx->net, is_orderly);
+    ls_net_destroy(ctx->net, is_orderly); /* MPI waits for all ranks here: still watched */
+    close_watch(ctx, is_orderly);
     ls_request_finish(stop, LS_OK, "");
 }
 

@@ -15,9 +15,12 @@
 #include <stdatomic.h>
 
 #include "base/config.h"
+#include "base/flight.h"
 #include "base/queue.h"
+#include "engine/flight_file.h"
 #include "engine/request.h"
 #include "engine/trace.h"
+#include "engine/watch.h"
 #include "engine/work.h"
 #include "schedule/schedule.h"
 #include "transport/net.h"
@@ -48,11 +51,13 @@ typedef struct ls_engine_counters {
 /* How the engine thread waits; see waiting.c. */
 typedef struct ls_waiting {
     uint64_t quiet_since_ns;   /* 0: something moved */
+    uint64_t flown_ns;         /* quiet_since_ns of the wait that was last recorded */
     uint64_t crowded_until_ns; /* others want this core */
     uint64_t generous_ns;      /* quiet time after which one more pass may begin */
     uint64_t poll_ns;          /* current pause between looks at MPI */
     uint32_t bell_key;
     bool     is_armed; /* the bell knows that this thread is about to sleep */
+    uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
 } ls_waiting_t;
 
 struct ls_context {
@@ -77,6 +82,9 @@ struct ls_context {
     _Atomic bool         is_closed;  /* takes no more requests: a callback that is told of the end may try */
     _Atomic uint32_t     num_giving; /* threads inside ls_engine_give(): the bell must stay */
     ls_bell_t           *bell;       /* constant once started */
+    ls_watch_h           watch;      /* constant once started; NULL: the only rank, or ranks are threads */
+    ls_flight_ring_t    *flight;     /* the same; written by the engine thread */
+    _Atomic uint64_t     script_step; /* what ls_step() said; 0: nothing */
 
     /* owner: engine thread */
     ls_net_h           net;
@@ -91,6 +99,9 @@ struct ls_context {
     bool               needs_tick;
     ls_status_t        abort_status; /* noted, to be carried out; LS_OK: none */
     char               abort_message[LS_ENGINE_MESSAGE_ROOM];
+    bool               is_verdict; /* the abort is the watch's: every rank hears it from its own */
+    uint32_t           lost_rank;  /* with is_verdict */
+    ls_flight_ring_t  *own_flight; /* without a watch */
     bool               is_lost; /* aborted: everything fails with lost_status */
     ls_status_t        lost_status;
     char               lost_message[LS_ENGINE_MESSAGE_ROOM];
@@ -124,11 +135,16 @@ void ls_control_carry_out_abort(ls_context_h ctx);
 /* Everything open, and everything that still comes, ends with this status. */
 void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *message);
 
+/* Write an event into the flight recorder. */
+#define LS_FLY(_ctx, _kind, _id, _value, _name) \
+    ls_flight_add((_ctx)->flight, (_kind), (_ctx)->now_ns, (_id), (int64_t)(_value), (_name))
+
 /* health.c: lost ranks, stalled runs */
 void ls_health_check(ls_context_h ctx);
 
 /* waiting.c: called after each turn of the loop */
 void ls_waiting_after_turn(ls_context_h ctx, bool moved);
+void ls_waiting_note_given(ls_context_h ctx);
 void ls_waiting_reset(ls_context_h ctx); /* work was finished: the ranks are in step */
 
 /* dump.c */

@@ -49,10 +49,15 @@ static void describe_wait(const ls_context_h ctx, const ls_work_t *work, char *t
 
 static void check_lost(ls_context_h ctx)
 {
-    char     reason[TEXT_ROOM], wait[TEXT_ROOM] = "nothing was open", message[2 * TEXT_ROOM + 32];
+    char     reason[LS_PULSE_TEXT_ROOM], wait[TEXT_ROOM] = "nothing was open";
+    char     message[LS_PULSE_TEXT_ROOM + TEXT_ROOM + 32];
     uint32_t rank;
 
-    if (ls_net_find_lost(ctx->net, &rank, reason, sizeof(reason))) {
+    if (ls_watch_find_lost(ctx->watch, &rank, reason)) {
+        ctx->is_verdict = true; /* word by word, so that all ranks say the same */
+        ctx->lost_rank  = rank;
+        ls_engine_abort(ctx, LS_ERR_RANK_LOST, reason);
+    } else if (ctx->watch == NULL && ls_net_find_lost(ctx->net, &rank, reason, sizeof(reason))) {
         if (ctx->works.active != NULL) {
             describe_wait(ctx, ctx->works.active, wait, sizeof(wait));
         }
@@ -116,5 +121,6 @@ void ls_health_check(ls_context_h ctx)
     ls_registry_spread_signal();
     if (atomic_exchange_explicit(&ctx->wants_dump, false, memory_order_relaxed)) {
         ls_dump_write(ctx, 2);
+        ls_flight_file_write(ctx, "asked for by SIGUSR1");
     }
 }

@@ -38,6 +38,7 @@ static void on_exit_of_process(void)
     pthread_mutex_lock(&registry_lock);
     for (ls_context_h ctx = live_contexts; ctx != NULL; ctx = ctx->next_live) {
         ls_net_mark_gone(ctx->net, "it exited without stopping");
+        ls_watch_note_exit(ctx->watch, "it exited without stopping");
     }
     pthread_mutex_unlock(&registry_lock);
 }

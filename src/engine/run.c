@@ -204,6 +204,7 @@ static void pack_blocks(ls_run_t *run, const ls_pass_t *pass, const ls_step_t *s
 
 static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
 {
+    const ls_fault_action_t fault = ls_fault_at(&run->shared->fault, LS_FAULT_SEND);
     const size_t   bytes        = ls_bucket_wire_bytes(&run->bucket, count);
     const uint32_t contributors = (step->num_blocks > 0) ? pass->contributors[step->block] : 0;
     ls_stage_t    *stage        = pass->packed;
@@ -216,6 +217,13 @@ static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step
             return status;
         }
         pack_blocks(run, pass, step, stage->data);
+    }
+    if (fault == LS_FAULT_DROP) {
+        ls_net_unstage(run->shared->net, stage);
+        return LS_OK;
+    }
+    if (fault == LS_FAULT_CORRUPT && bytes > 0) {
+        ((uint8_t *)stage->data)[bytes - 1] ^= 0x80; /* the sign of the last number */
     }
     return ls_net_send(run->shared->net, stage, bytes, pass_key(run, pass), contributors,
                        &run->plan->peers[step->first_peer], &run->plan->messages[step->first_peer],
@@ -372,6 +380,7 @@ static ls_status_t execute(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step
         status = do_send(run, pass, step, count);
         break;
     case LS_STEP_REDUCE:
+        (void)ls_fault_at(&run->shared->fault, LS_FAULT_REDUCE);
         status = do_reduce(run, pass, step, bytes);
         break;
     case LS_STEP_STORE:
@@ -400,6 +409,10 @@ static ls_status_t pass_progress(ls_run_t *run, ls_pass_t *pass, bool *moved_p)
         if (!is_skipped(step, count)) {
             if (needs_messages(step)) {
                 status = gather_messages(run, pass, step, ls_bucket_wire_bytes(&run->bucket, count), moved_p);
+                if (status == LS_OK && ls_fault_at(&run->shared->fault, LS_FAULT_RECEIVE) == LS_FAULT_DROP) {
+                    release_messages(run, pass, step->num_peers);
+                    status = LS_IN_PROGRESS; /* they will be waited for */
+                }
             }
             if (status == LS_OK) {
                 status = execute(run, pass, step, count);

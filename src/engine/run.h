@@ -16,6 +16,7 @@
 #define LS_ENGINE_RUN_H
 
 #include "algo/algo.h"
+#include "base/fault.h"
 #include "engine/geometry.h"
 #include "engine/writes.h"
 #include "fuse/bucket.h"
@@ -46,6 +47,7 @@ typedef struct ls_run_shared {
     ls_net_h    net;
     ls_budget_t budget;
     ls_writes_t pack_writes, reduce_writes; /* they differ: see writes.h */
+    ls_fault_t  fault; /* the engine's too */
 } ls_run_shared_t;
 
 /* One chunk on its way through the plan. */

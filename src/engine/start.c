@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start, stop and queries. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -64,18 +66,53 @@ static ls_status_t refuse(const ls_start_params_t *params, ls_status_t status)
                : ls_net_refuse_local(params->local_job, params->local_rank, status);
 }
 
-static ls_status_t wait_for_thread(ls_context_h ctx)
+/* False: the thread has not come back in that time.  lock: start_lock */
+static bool wait_until(ls_context_h ctx, uint64_t until_ns)
 {
-    pthread_mutex_lock(&ctx->start_lock);
-    while (!ctx->is_started) {
-        pthread_cond_wait(&ctx->start_cond, &ctx->start_lock);
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / LS_NS_PER_S), .tv_nsec = (long)(until_ns % LS_NS_PER_S)};
+    int                   code  = 0;
+
+    while (!ctx->is_started && code != ETIMEDOUT) {
+        code = pthread_cond_timedwait(&ctx->start_cond, &ctx->start_lock, &until);
     }
+    return ctx->is_started;
+}
+
+/* The others are not watched before all have started: only time tells that one does not come.  *is_stuck_p: the thread
+ * is inside MPI, and keeps the context. */
+static ls_status_t wait_for_thread(ls_context_h ctx, bool *is_stuck_p)
+{
+    const uint64_t begin_ns = ls_clock_ns();
+    const uint64_t end_ns   = begin_ns + (uint64_t)(ctx->config.stall_abort_s * 1e9);
+    const uint64_t warn_ns  = begin_ns + (uint64_t)(ctx->config.stall_warn_s * 1e9);
+
+    pthread_mutex_lock(&ctx->start_lock);
+    if (!wait_until(ctx, warn_ns < end_ns ? warn_ns : end_ns)) {
+        ls_warn("the start waits %.0f s for other ranks, inside MPI", ctx->config.stall_warn_s);
+    }
+    *is_stuck_p = !wait_until(ctx, end_ns);
     pthread_mutex_unlock(&ctx->start_lock);
+    if (*is_stuck_p) {
+        return ls_error_set(LS_ERR_STALL, "not all ranks have started within %.0f s (LOCKSTEP_STALL_ABORT_S)",
+                            ctx->config.stall_abort_s);
+    }
     if (ctx->start_status != LS_OK) {
         pthread_join(ctx->thread, NULL);
         return ls_error_set(ctx->start_status, "%s", ctx->start_message);
     }
     return LS_OK;
+}
+
+/* Monotonic: the clock on the wall may be set. */
+static void init_start(ls_context_h ctx)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ctx->start_lock, NULL);
+    pthread_cond_init(&ctx->start_cond, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 static void context_destroy(ls_context_h ctx)
@@ -91,6 +128,7 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
 {
     ls_context_h ctx;
     ls_status_t  status;
+    bool         is_stuck = false;
     void        *mem;
 
     ls_error_clear();
@@ -102,16 +140,17 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
         return refuse(params, status);
     }
     ctx = mem;
-    pthread_mutex_init(&ctx->start_lock, NULL);
-    pthread_cond_init(&ctx->start_cond, NULL);
+    init_start(ctx);
     if (params != NULL) {
         ctx->params = *params;
     }
     ctx->is_local = ctx->params.local_job != NULL;
     status        = prepare(ctx);
-    status        = (status == LS_OK) ? wait_for_thread(ctx) : refuse(params, status);
+    status        = (status == LS_OK) ? wait_for_thread(ctx, &is_stuck) : refuse(params, status);
     if (status != LS_OK) {
-        context_destroy(ctx);
+        if (!is_stuck) {
+            context_destroy(ctx);
+        }
         return status;
     }
     ls_registry_add(ctx);
@@ -162,9 +201,19 @@ unsigned ls_num_nodes(ls_context_h ctx)
     return ctx->place.topology.num_nodes;
 }
 
+void ls_step(ls_context_h ctx, uint64_t step)
+{
+    atomic_store_explicit(&ctx->script_step, step, memory_order_relaxed);
+}
+
 const char *ls_host(ls_context_h ctx)
 {
     return ctx->place.host;
+}
+
+const char *ls_transport(ls_context_h ctx)
+{
+    return ctx->place.description;
 }
 
 const char *ls_version(void)

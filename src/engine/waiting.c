@@ -41,6 +41,28 @@ static bool is_open(ls_context_h ctx)
     return ctx->works.active != NULL || !ls_schedule_is_idle(ctx->schedule);
 }
 
+void ls_waiting_note_given(ls_context_h ctx)
+{
+    ctx->waiting.given_ns = ctx->now_ns;
+    if (ctx->waiting.open_since_ns == 0) {
+        ctx->waiting.open_since_ns = ctx->now_ns;
+    }
+}
+
+/* The callers' computing hides what is reduced while they still hand in; what comes after the last is waited for. */
+static void count_open(ls_context_h ctx)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+
+    if (waiting->open_since_ns != 0 && !is_open(ctx)) {
+        const uint64_t now = ls_clock_ns();
+
+        LS_COUNT(ctx, ns_open, now - waiting->open_since_ns);
+        LS_COUNT(ctx, ns_exposed, now - waiting->given_ns);
+        waiting->open_since_ns = 0;
+    }
+}
+
 static uint64_t sleep_limit(ls_context_h ctx)
 {
     uint64_t limit = HEALTH_NS;
@@ -118,10 +140,22 @@ static bool be_generous(ls_context_h ctx)
     return true;
 }
 
+/* Once per wait: inside a bucket, for other ranks. */
+static void record(ls_context_h ctx)
+{
+    const ls_work_t *work = ctx->works.active;
+
+    if (work != NULL && ctx->waiting.flown_ns != ctx->waiting.quiet_since_ns) {
+        ctx->waiting.flown_ns = ctx->waiting.quiet_since_ns;
+        LS_FLY(ctx, LS_FLIGHT_WAIT, work->id, 0, (work->requests[0] == NULL) ? NULL : work->requests[0]->name);
+    }
+}
+
 void ls_waiting_after_turn(ls_context_h ctx, bool moved)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
+    count_open(ctx);
     if (moved) {
         disarm(ctx);
         waiting->quiet_since_ns = 0;
@@ -144,6 +178,7 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
         return;
     }
     waiting->is_armed = false;
+    record(ctx);
     LS_COUNT(ctx, sleeps, 1);
     ls_bell_sleep(ctx->bell, waiting->bell_key, sleep_limit(ctx));
     if (is_open(ctx)) {

@@ -36,9 +36,15 @@ ls_status_t ls_coordinator_create(const ls_schedule_params_t *params, ls_coordin
     c->joined          = flags;
     c->drained         = c->joined + params->num_ranks;
     c->next_negotiated = 1;
-    *coordinator_p     = c;
+    status             = ls_leave_create(c);
+    if (status != LS_OK) {
+        goto err_free_flags;
+    }
+    *coordinator_p = c;
     return LS_OK;
 
+err_free_flags:
+    ls_mem_free(flags);
 err_free_epochs:
     ls_mem_free(epochs);
 err_free_coordinator:
@@ -51,6 +57,7 @@ void ls_coordinator_destroy(ls_coordinator_t *coordinator)
     if (coordinator == NULL) {
         return;
     }
+    ls_leave_destroy(coordinator);
     ls_tally_destroy_all(coordinator);
     ls_agreed_destroy_all(coordinator);
     ls_history_destroy(&coordinator->history);
@@ -84,6 +91,14 @@ ls_status_t ls_coordinator_break(ls_coordinator_t *c, ls_status_t status, const 
 
     c->is_broken = true;
     return ls_coordinator_broadcast(c, &message);
+}
+
+void ls_coordinator_describe(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room)
+{
+    snprintf(text, room, "rank %" PRIu32, rank);
+    if (c->params->ops->describe != NULL) {
+        c->params->ops->describe(c->params->arg, rank, text, room);
+    }
 }
 
 static ls_status_t need(void **mem_p, size_t size, size_t *room_p, size_t count)
@@ -201,6 +216,8 @@ ls_status_t ls_coordinator_receive(ls_coordinator_t *coordinator, uint32_t from,
         return hear_reports(c, from, message);
     case LS_MESSAGE_JOIN:
         return hear_join(c, from, message->flag != 0);
+    case LS_MESSAGE_LEAVE:
+        return ls_leave_hear(c, from, message);
     default:
         return ls_retire_receive(c, from, message);
     }
@@ -242,6 +259,9 @@ ls_status_t ls_coordinator_tick(ls_coordinator_t *coordinator, uint64_t now_ns, 
         status = end_join(c);
     }
     if (status == LS_OK) {
+        status = ls_leave_tick(c, &next);
+    }
+    if (status == LS_OK) {
         status = ls_tally_check_stalls(c, &next);
     }
     if (status == LS_OK) {
@@ -261,6 +281,10 @@ void ls_coordinator_dump(const ls_coordinator_t *coordinator, uint64_t now_ns, i
     if (coordinator->num_joined > 0) {
         ls_ranks_print(coordinator->joined, true, NULL, num_ranks, ranks, sizeof(ranks));
         dprintf(fd, "  joined: %s\n", ranks);
+    }
+    if (coordinator->num_left > 0) {
+        ls_ranks_print(coordinator->left, true, NULL, num_ranks, ranks, sizeof(ranks));
+        dprintf(fd, "  stopped: %s\n", ranks);
     }
     for (const ls_tally_t *tally = coordinator->oldest; tally != NULL; tally = tally->newer) {
         ls_ranks_print(tally->reported, false, coordinator->joined, num_ranks, ranks, sizeof(ranks));

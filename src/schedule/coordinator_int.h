@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The coordinator, seen from inside: tallies (tally.c) count who reported a name, agreed buckets are
- * adopted (agreed.c) and given up (retire.c), coordinator.c holds it together.
+ * adopted (agreed.c) and given up (retire.c), ranks that stop are in leave.c, coordinator.c holds it together.
  */
 #ifndef LS_SCHEDULE_COORDINATOR_INT_H
 #define LS_SCHEDULE_COORDINATOR_INT_H
@@ -103,6 +103,12 @@ struct ls_coordinator {
     bool    *joined, *drained; /* per rank */
     uint32_t num_joined, num_drained;
 
+    bool       *left;       /* per rank: it stops, and gives nothing more but its leftovers */
+    ls_table_t *leftovers;  /* per rank: name -> any */
+    uint32_t    num_left;
+    uint64_t    leave_ns;   /* when the first one said so */
+    bool        has_retired_for_leave;
+
     /* The buckets of the message being written. */
     ls_message_name_t   *names;
     ls_message_bucket_t *buckets;
@@ -113,6 +119,9 @@ struct ls_coordinator {
 ls_status_t ls_coordinator_broadcast(ls_coordinator_t *c, const ls_message_t *message);
 /* End the job on all ranks. */
 ls_status_t ls_coordinator_break(ls_coordinator_t *c, ls_status_t status, const char *text);
+
+/* "rank 3 (process 4711 on node07)", as far as the engine knows. */
+void ls_coordinator_describe(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room);
 
 /* Put a name into the last bucket of the message if it fits there, else into a new one. */
 ls_status_t ls_coordinator_pack(ls_coordinator_t *c, const ls_message_name_t *name, ls_message_t *message);
@@ -132,6 +141,20 @@ void        ls_tally_rank_joined(ls_coordinator_t *c);
 ls_status_t ls_tally_answer_ready(ls_coordinator_t *c);
 ls_status_t ls_tally_check_stalls(ls_coordinator_t *c, uint64_t *next_p);
 void        ls_tally_destroy_all(ls_coordinator_t *c);
+
+/* Ranks have left: what others wait for and they will never give fails. */
+ls_status_t ls_tally_fail_left(ls_coordinator_t *c);
+
+/* ---- leave.c */
+ls_status_t ls_leave_create(ls_coordinator_t *c);
+void        ls_leave_destroy(ls_coordinator_t *c);
+ls_status_t ls_leave_hear(ls_coordinator_t *c, uint32_t from, const ls_message_t *message);
+/* Has the rank left without giving this name, for good? */
+bool        ls_leave_lacks(const ls_coordinator_t *c, uint32_t rank, const char *name);
+/* "rank 1 (process 4711 on node07) has stopped and gives no more tensors" */
+void        ls_leave_print(const ls_coordinator_t *c, uint32_t rank, char *text, size_t room);
+/* Fail what needs ranks that have left, unless all are about to leave. */
+ls_status_t ls_leave_tick(ls_coordinator_t *c, uint64_t *next_p);
 
 /* ---- agreed.c */
 /* Adopt what the history holds from position `first` on; without ids for all of it, make some free for later. */

@@ -11,6 +11,8 @@
  *   FROZEN    id, round, iteration, slot  answer to FREEZE: next iteration, first empty slot
  *   REACHED   id, round        answer to RESUME: caught up
  *   JOIN      flag             this rank has joined; flag 1: and nothing is left of what it gave before
+ *   LEAVE     names            this rank stops: it gives nothing more but these, which it still holds; said again
+ *                              when they become fewer
  * The coordinator tells all ranks, in one order (the broadcasts):
  *   RESPONSE  buckets          run these, in this order
  *   ADOPT     buckets          from now on these run by themselves
@@ -36,6 +38,7 @@ typedef enum ls_message_kind {
     LS_MESSAGE_FROZEN,
     LS_MESSAGE_REACHED,
     LS_MESSAGE_JOIN,
+    LS_MESSAGE_LEAVE,
     LS_MESSAGE_RESPONSE,
     LS_MESSAGE_ADOPT,
     LS_MESSAGE_ERROR,

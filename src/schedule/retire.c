@@ -6,7 +6,7 @@
  *    ^                   |  `----some behind----> CATCHING_UP --all there, final----> gone
  *    `--------------------------------------------------'  all there, not final
  *
- * Final is a bucket that cannot go on: a tensor has changed, or ranks have joined.  One that only was
+ * Final is a bucket that cannot go on: a tensor has changed, or ranks have joined or left.  One that only was
  * slow to fill while others had begun it goes on, and so does one that was frozen only to be looked at.
  */
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static ls_status_t resume(ls_coordinator_t *c, ls_agreed_t *agreed)
         }
     }
     agreed->state       = LS_AGREED_CATCHING_UP;
-    agreed->is_final    = agreed->complaints != NULL || c->num_joined > 0;
+    agreed->is_final    = agreed->complaints != NULL || c->num_joined > 0 || c->num_left > 0;
     agreed->has_missing = false;
     message.iteration   = agreed->target;
     message.flag        = agreed->is_final ? 1 : 0;
@@ -125,7 +125,7 @@ static ls_status_t go_on(ls_coordinator_t *c, ls_agreed_t *agreed)
 
 static bool must_go(const ls_coordinator_t *c, const ls_agreed_t *agreed)
 {
-    return agreed->check == LS_AGREED_NO_CHECK || agreed->complaints != NULL || c->num_joined > 0 ||
+    return agreed->check == LS_AGREED_NO_CHECK || agreed->complaints != NULL || c->num_joined > 0 || c->num_left > 0 ||
            (agreed->check == LS_AGREED_SWEEP && agreed->swept_at == agreed->target);
 }
 
@@ -310,10 +310,56 @@ static void print_behind(const ls_coordinator_t *c, const ls_agreed_t *agreed, c
              agreed->num_names > 1 ? " and its bucket" : "", ranks);
 }
 
+static void warn_behind(const ls_coordinator_t *c, const ls_agreed_t *agreed)
+{
+    /* Who doubts has waited that long before. */
+    const uint64_t before_ns = (agreed->check == LS_AGREED_DOUBT) ? c->params->stall_warn_ns : 0;
+    char           text[LS_MESSAGES_TEXT_ROOM], late[RANKS_ROOM];
+    uint32_t       rank = 0;
+
+    while (rank + 1 < c->params->num_ranks && !agreed->is_open[rank]) {
+        rank++;
+    }
+    print_behind(c, agreed, text, sizeof(text));
+    ls_coordinator_describe(c, rank, late, sizeof(late));
+    ls_warn("%s for %.1f s; the first that is late: %s", text,
+            (double)(c->now_ns - agreed->stall.since_ns + before_ns) / (double)LS_NS_PER_S, late);
+}
+
+/* Is a rank behind that has left, and will never fill this slot? */
+static bool find_left(const ls_coordinator_t *c, const ls_agreed_t *agreed, uint32_t *rank_p, uint32_t *slot_p)
+{
+    for (uint32_t rank = 0; rank < c->params->num_ranks; rank++) {
+        for (uint32_t slot = 0; agreed->is_open[rank] && slot < agreed->num_names; slot++) {
+            if (ls_leave_lacks(c, rank, agreed->names[slot])) {
+                *rank_p = rank;
+                *slot_p = slot;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static ls_status_t break_left(ls_coordinator_t *c, const ls_agreed_t *agreed, uint32_t rank, uint32_t slot)
+{
+    char text[LS_MESSAGES_TEXT_ROOM], who[RANKS_ROOM];
+
+    ls_leave_print(c, rank, who, sizeof(who));
+    snprintf(text, sizeof(text),
+             "tensor '%s'%s: other ranks have begun to reduce it, but %s; all ranks must take the same steps",
+             agreed->names[slot], agreed->num_names > 1 ? " and its bucket" : "", who);
+    return ls_coordinator_break(c, LS_ERR_RANK_LOST, text);
+}
+
 static ls_status_t check_stall(ls_coordinator_t *c, ls_agreed_t *agreed, uint64_t *next_p)
 {
-    char text[LS_MESSAGES_TEXT_ROOM - 64], whole[LS_MESSAGES_TEXT_ROOM];
+    char     text[LS_MESSAGES_TEXT_ROOM - 64], whole[LS_MESSAGES_TEXT_ROOM];
+    uint32_t rank, slot;
 
+    if (c->num_left > 0 && find_left(c, agreed, &rank, &slot)) {
+        return break_left(c, agreed, rank, slot);
+    }
     if (ls_stall_is_over(c, &agreed->stall)) {
         print_behind(c, agreed, text, sizeof(text));
         snprintf(whole, sizeof(whole), "%s within %.1f s", text,
@@ -321,8 +367,7 @@ static ls_status_t check_stall(ls_coordinator_t *c, ls_agreed_t *agreed, uint64_
         return ls_coordinator_break(c, LS_ERR_STALL, whole);
     }
     if (ls_stall_must_warn(c, &agreed->stall)) {
-        print_behind(c, agreed, text, sizeof(text));
-        ls_warn("%s", text);
+        warn_behind(c, agreed);
     }
     if (ls_stall_next(c, &agreed->stall) < *next_p) {
         *next_p = ls_stall_next(c, &agreed->stall);

@@ -185,9 +185,47 @@ static void send_join(ls_schedule_h schedule)
     ls_schedule_send(schedule, &message);
 }
 
+static size_t num_items(const struct ls_schedule *schedule)
+{
+    return schedule->waiting.num_items + schedule->num_held;
+}
+
+/* Each name once per item; what is held for after a join too. */
+static ls_status_t send_leave(ls_schedule_h schedule)
+{
+    ls_message_t      message = {.kind = LS_MESSAGE_LEAVE};
+    size_t            cursor  = 0;
+    ls_table_entry_t *entry;
+    const ls_status_t status =
+        ls_mem_alloc((num_items(schedule) + 1) * sizeof(*message.names), "what is left", &message.mem);
+
+    if (status != LS_OK) {
+        return status;
+    }
+    message.names = message.mem;
+    while ((entry = ls_table_next(&schedule->waiting.names, &cursor)) != NULL) {
+        const ls_waiting_t *waiting = entry->value;
+
+        for (const ls_schedule_item_t *item = waiting->first; item != NULL; item = item->next) {
+            message.names[message.num_names++] = (ls_message_name_t){.name = item->name, .signature = item->signature};
+        }
+    }
+    for (const ls_schedule_item_t *item = schedule->held_first; item != NULL; item = item->next) {
+        message.names[message.num_names++] = (ls_message_name_t){.name = item->name, .signature = item->signature};
+    }
+    schedule->num_left = message.num_names;
+    ls_schedule_send(schedule, &message);
+    ls_messages_destroy(&message);
+    return LS_OK;
+}
+
 static ls_status_t flush(ls_schedule_h schedule)
 {
-    const ls_status_t status = flush_reports(schedule);
+    ls_status_t status = flush_reports(schedule);
+
+    if (status == LS_OK && schedule->is_leaving && num_items(schedule) != schedule->num_left) {
+        status = send_leave(schedule);
+    }
 
     if (status == LS_OK && schedule->is_joined && !schedule->is_drained && schedule->waiting.num_items == 0) {
         send_join(schedule);
@@ -213,6 +251,24 @@ void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns)
     send_join(schedule);
     for (uint32_t i = 0; i < schedule->num_live; i++) {
         ls_adopted_run(schedule, schedule->live[i]);
+    }
+}
+
+void ls_schedule_leave(ls_schedule_h schedule, uint64_t now_ns)
+{
+    ls_status_t status;
+
+    if (schedule->lost != LS_OK || schedule->is_leaving) {
+        return;
+    }
+    schedule->now_ns     = now_ns;
+    schedule->is_leaving = true;
+    status               = flush_reports(schedule); /* what was given before counts as given */
+    if (status == LS_OK) {
+        status = send_leave(schedule);
+    }
+    if (status != LS_OK) {
+        ls_schedule_break(schedule, status, "no memory to leave");
     }
 }
 
@@ -310,7 +366,7 @@ void ls_schedule_abort(ls_schedule_h schedule, ls_status_t status, const char *m
 
 bool ls_schedule_is_idle(ls_schedule_h schedule)
 {
-    return schedule->waiting.num_items + schedule->num_held == 0;
+    return num_items(schedule) == 0;
 }
 
 uint64_t ls_schedule_changes(ls_schedule_h schedule)
@@ -340,8 +396,7 @@ static void dump_names(ls_schedule_h schedule, uint64_t now_ns, int fd)
 void ls_schedule_dump(ls_schedule_h schedule, uint64_t now_ns, int fd)
 {
     dprintf(fd, "schedule of rank %u: %u buckets, %zu tensors wait%s%s\n", schedule->params.rank,
-            schedule->num_live, schedule->waiting.num_items + schedule->num_held,
-            schedule->is_joined ? ", joined" : "", schedule->lost != LS_OK ? ", lost" : "");
+            schedule->num_live, num_items(schedule), schedule->is_joined ? ", joined" : schedule->is_leaving ? ", leaving" : "", schedule->lost != LS_OK ? ", lost" : "");
     ls_adopted_dump(schedule, fd);
     dump_names(schedule, now_ns, fd);
     if (schedule->coordinator != NULL) {

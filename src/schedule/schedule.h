@@ -17,6 +17,9 @@
  * with a message that shows each side; a name that some ranks do not give fails after the stall time.
  * On a rank that does not hold the name then, the next item of that name fails with the same message, so
  * that the ranks stay level.  Where some ranks have begun a bucket another cannot fill, the job is broken.
+ * When a rank stops.  It says so, and what it still holds.  A name that needs a rank which has stopped fails a
+ * moment later on every rank that gives it; buckets are given up, and where some have begun one that it will never fill
+ * the job is broken.
  * Join.  Buckets are given up, and names are run when all ranks that have not joined gave them.
  *
  * This module does no I/O and keeps no time: it is driven by submit, receive and tick, and answers
@@ -87,6 +90,8 @@ typedef struct ls_schedule_ops {
      * no memory.  Everything held was failed, as by abort(); the engine should fail what it runs. At most
      * once; may be NULL. */
     void (*broken)(void *arg, ls_status_t status, const char *message);
+    /* "rank 3 (process 4711 on node07)", for messages; NULL: "rank 3". */
+    void (*describe)(void *arg, uint32_t rank, char *text, size_t room);
 } ls_schedule_ops_t;
 
 typedef struct ls_schedule_params {
@@ -106,6 +111,9 @@ void        ls_schedule_destroy(ls_schedule_h schedule); /* items still held are
 /* Take an item; every item ends in exactly one run or fail, possibly during the call. */
 void ls_schedule_submit(ls_schedule_h schedule, ls_schedule_item_t *item, uint64_t now_ns);
 void ls_schedule_join(ls_schedule_h schedule, uint64_t now_ns);
+
+/* This rank is about to stop: it hands in nothing more. */
+void ls_schedule_leave(ls_schedule_h schedule, uint64_t now_ns);
 
 /* A run is complete, its items are about to be called back.  Tensors that are handed in only after others
  * were complete may depend on them, and are not put into one bucket with them. */

@@ -30,6 +30,9 @@ struct ls_schedule {
     ls_schedule_item_t *held_first, *held_last; /* handed in after the join, for when all have joined */
     size_t              num_held;
 
+    bool   is_leaving; /* the coordinator was told, with num_left items still held */
+    size_t num_left;
+
     ls_status_t lost; /* not LS_OK: everything fails with lost_text */
     char        lost_text[LS_MESSAGES_TEXT_ROOM];
 

@@ -144,6 +144,49 @@ static void check_ready(ls_coordinator_t *c, ls_tally_t *tally)
     c->last_ready                                                    = tally;
 }
 
+/* Does somebody who has not left wait for a rank that has, and will never give it? */
+static bool needs_left(const ls_coordinator_t *c, const ls_tally_t *tally, uint32_t *rank_p)
+{
+    bool is_awaited = false, is_lacking = false;
+
+    for (uint32_t rank = 0; rank < c->params->num_ranks && !tally->is_ready; rank++) {
+        if (tally->reported[rank]) {
+            is_awaited = is_awaited || !c->left[rank];
+        } else if (!is_lacking && !c->joined[rank] && ls_leave_lacks(c, rank, tally->name)) {
+            is_lacking = true;
+            *rank_p    = rank;
+        }
+    }
+    return is_awaited && is_lacking;
+}
+
+static ls_status_t fail_if_left(ls_coordinator_t *c, ls_tally_t *tally)
+{
+    char     text[LS_MESSAGES_TEXT_ROOM], gave[RANKS_ROOM], who[RANKS_ROOM];
+    uint32_t rank = 0;
+
+    if (!needs_left(c, tally, &rank)) {
+        return LS_OK;
+    }
+    ls_ranks_print(tally->reported, true, NULL, c->params->num_ranks, gave, sizeof(gave));
+    ls_leave_print(c, rank, who, sizeof(who));
+    snprintf(text, sizeof(text), "tensor '%s': %s gave it, but %s; all ranks must take the same steps", tally->name,
+             gave, who);
+    return fail_name(c, tally, LS_ERR_RANK_LOST, text);
+}
+
+ls_status_t ls_tally_fail_left(ls_coordinator_t *c)
+{
+    ls_status_t status = LS_OK;
+    ls_tally_t *newer;
+
+    for (ls_tally_t *tally = c->oldest; tally != NULL && status == LS_OK; tally = newer) {
+        newer  = tally->newer;
+        status = fail_if_left(c, tally);
+    }
+    return status;
+}
+
 static ls_status_t fail_mismatch(ls_coordinator_t *c, ls_tally_t *tally, uint32_t from,
                                  const ls_signature_t *signature)
 {
@@ -275,7 +318,7 @@ static ls_status_t sift_ready(ls_coordinator_t *c)
 ls_status_t ls_tally_answer_ready(ls_coordinator_t *c)
 {
     ls_message_t message = {.kind = LS_MESSAGE_RESPONSE};
-    const size_t first   = (c->num_joined == 0) ? first_repeated(c) : SIZE_MAX;
+    const size_t first   = (c->num_joined == 0 && c->num_left == 0) ? first_repeated(c) : SIZE_MAX;
     ls_status_t  status  = (first == SIZE_MAX) ? LS_OK : ls_agreed_adopt(c, first);
 
     if (status == LS_OK) {
@@ -327,10 +370,15 @@ static ls_status_t fail_stalled(ls_coordinator_t *c, ls_tally_t *tally)
 
 static void warn_stalled(const ls_coordinator_t *c, const ls_tally_t *tally)
 {
-    char sides[2 * RANKS_ROOM + 32];
+    char     sides[2 * RANKS_ROOM + 32], late[RANKS_ROOM];
+    uint32_t rank = 0;
 
+    while (rank + 1 < c->params->num_ranks && (tally->reported[rank] || c->joined[rank])) {
+        rank++;
+    }
     print_sides(c, tally, sides, sizeof(sides));
-    ls_warn("tensor '%s' waits %.1f s: %s", tally->name, seconds_waited(c, tally), sides);
+    ls_coordinator_describe(c, rank, late, sizeof(late));
+    ls_warn("tensor '%s' waits %.1f s: %s; the first that is late: %s", tally->name, seconds_waited(c, tally), sides, late);
 }
 
 ls_status_t ls_tally_check_stalls(ls_coordinator_t *c, uint64_t *next_p)

@@ -7,6 +7,7 @@
 
 #include "lockstep.h"
 #include "tf/operators.h"
+#include "tf/rows.h"
 #include "tf/xla.h"
 
 static char load_problem[512];
@@ -67,6 +68,12 @@ __attribute__((constructor)) static void on_load(void)
         if (ls_tf.GetCode(status) != TF_OK) {
             snprintf(load_problem, sizeof(load_problem), "cannot register %s: %s", ls_operators[i].name,
                      ls_tf.Message(status));
+        }
+    }
+    if (ls_tf.GetCode(status) == TF_OK) {
+        ls_rows_register(status);
+        if (ls_tf.GetCode(status) != TF_OK) {
+            snprintf(load_problem, sizeof(load_problem), "cannot register the reading of rows: %s", ls_tf.Message(status));
         }
     }
     ls_tf.DeleteStatus(status);

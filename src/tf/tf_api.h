@@ -33,11 +33,16 @@ typedef enum TF_DataType {
     TF_DOUBLE   = 2,
     TF_INT32    = 3,
     TF_UINT8    = 4,
+    TF_INT16    = 5,
     TF_INT8     = 6,
+    TF_STRING   = 7,
     TF_INT64    = 9,
     TF_BOOL     = 10,
     TF_BFLOAT16 = 14,
+    TF_UINT16   = 17,
     TF_HALF     = 19,
+    TF_UINT32   = 22,
+    TF_UINT64   = 23,
 } TF_DataType;
 
 typedef enum TF_Code {
@@ -53,6 +58,7 @@ typedef enum TF_Code {
 typedef void (*ls_tf_shape_fn)(TF_ShapeInferenceContext *ctx, TF_Status *status);
 typedef void *(*ls_tf_create_fn)(TF_OpKernelConstruction *construction);
 typedef void (*ls_tf_compute_fn)(void *kernel, TF_OpKernelContext *ctx, TF_AsyncOpKernelDoneCallback *done);
+typedef void (*ls_tf_compute_now_fn)(void *kernel, TF_OpKernelContext *ctx);
 typedef void (*ls_tf_delete_fn)(void *kernel);
 
 /* Result, name without TF_, arguments.  One list gives the table and the look-up. */
@@ -76,6 +82,7 @@ typedef void (*ls_tf_delete_fn)(void *kernel);
     X(void, OpDefinitionBuilderSetIsStateful, (TF_OpDefinitionBuilder *, bool))                                      \
     X(void, OpDefinitionBuilderSetShapeInferenceFunction, (TF_OpDefinitionBuilder *, ls_tf_shape_fn))                \
     X(int64_t, ShapeInferenceContextNumInputs, (TF_ShapeInferenceContext *))                                         \
+    X(void, ShapeInferenceContextSetUnknownShape, (TF_ShapeInferenceContext *, TF_Status *))                         \
     X(TF_ShapeHandle *, NewShapeHandle, (void))                                                                      \
     X(void, DeleteShapeHandle, (TF_ShapeHandle *))                                                                   \
     X(void, ShapeInferenceContextGetInput, (TF_ShapeInferenceContext *, int, TF_ShapeHandle *, TF_Status *))         \
@@ -90,6 +97,8 @@ typedef void (*ls_tf_delete_fn)(void *kernel);
       (TF_ShapeInferenceContext *, TF_ShapeHandle *, TF_ShapeHandle *, TF_ShapeHandle *, TF_Status *))               \
     X(TF_KernelBuilder *, NewAsyncKernelBuilder,                                                                     \
       (const char *, const char *, ls_tf_create_fn, ls_tf_compute_fn, ls_tf_delete_fn))                              \
+    X(TF_KernelBuilder *, NewKernelBuilder,                                                                          \
+      (const char *, const char *, ls_tf_create_fn, ls_tf_compute_now_fn, ls_tf_delete_fn))                          \
     X(void, RegisterKernelBuilder, (const char *, TF_KernelBuilder *, TF_Status *))                                  \
     X(void, OpKernelConstruction_Failure, (TF_OpKernelConstruction *, TF_Status *))                                  \
     X(void, OpKernelConstruction_GetAttrSize,                                                                        \
@@ -103,6 +112,8 @@ typedef void (*ls_tf_delete_fn)(void *kernel);
     X(void, OpKernelContext_Failure, (TF_OpKernelContext *, TF_Status *))                                            \
     X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback *))                                          \
     X(int, NumInputs, (TF_OpKernelContext *))                                                                        \
+    X(int, NumOutputs, (TF_OpKernelContext *))                                                                       \
+    X(TF_DataType, ExpectedOutputDataType, (TF_OpKernelContext *, int))                                              \
     X(void, GetInput, (TF_OpKernelContext *, int, TF_Tensor **, TF_Status *))                                        \
     X(TF_Tensor *, AllocateOutput,                                                                                   \
       (TF_OpKernelContext *, int, TF_DataType, const int64_t *, int, size_t, TF_Status *))                           \

@@ -197,11 +197,10 @@ static ls_status_t connect_peer(ls_mailbox_h mailbox, uint32_t index, const ls_m
         return ls_error_set(LS_ERR_INTERNAL, "the memory that rank %u announced is not its own",
                             peer->rank);
     }
-    peer->head    = peer->segments[0].base;
-    peer->out     = &peer->head->rings[mailbox->local_rank];
-    peer->in      = &mailbox->head->rings[index];
-    peer->pid     = address->pid;
-    peer->started = mailbox->is_local ? LS_MAILBOX_PROCESS_UNKNOWN : ls_mailbox_process_start(address->pid);
+    peer->head = peer->segments[0].base;
+    peer->out  = &peer->head->rings[mailbox->local_rank];
+    peer->in   = &mailbox->head->rings[index];
+    peer->pid  = address->pid;
     atomic_fetch_add_explicit(&peer->head->users, 1, memory_order_relaxed);
     return LS_OK;
 }

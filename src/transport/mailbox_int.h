@@ -77,7 +77,6 @@ typedef struct ls_mailbox_peer {
     ls_segment_t      *segments; /* by number; NONE: not mapped yet */
     uint32_t           segments_room;
     int64_t            pid;
-    uint64_t           started; /* its process: tells it from a later one with the same number */
 } ls_mailbox_peer_t;
 
 /* owner: engine thread, but for find_lost and mark_gone, which only read what connect has set. */
@@ -95,7 +94,6 @@ struct ls_mailbox {
     ls_letter_table_t  letters;
     ls_fifo_t          control;    /* ls_letter_t */
     bool               has_unseen; /* match() took in messages that progress() has not reported */
-    uint64_t           looked_ns;  /* when the peers' processes were last looked at */
     char               host[LS_MAILBOX_HOST_ROOM];
 };
 
@@ -104,11 +102,6 @@ bool ls_mailbox_has_fault(const ls_config_t *config, const char *point, uint32_t
 
 /* Map a segment of a peer unless it is mapped already; it has been checked to hold the address announced. */
 ls_status_t ls_mailbox_map(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, uint32_t segment);
-
-/* When the process began, in the kernel's ticks. */
-#define LS_MAILBOX_PROCESS_ENDED   0
-#define LS_MAILBOX_PROCESS_UNKNOWN UINT64_MAX /* /proc cannot be read now */
-uint64_t ls_mailbox_process_start(int64_t pid);
 
 /* mailbox_ring.c: the operations behind ls_mailbox_ops. */
 ls_status_t ls_mailbox_send(void *self, const ls_send_t *send);

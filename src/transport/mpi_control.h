@@ -2,9 +2,9 @@
 /*
  * The receiving side of control messages over MPI.
  *
- * Nobody expects them, so a few receives are always posted, from any rank.  For each sender MPI fills
- * posted receives in posting order, but it may complete them in another; they are therefore handed out
- * strictly in posting order, which keeps the order of every pair.
+ * Nobody expects them, so each turn probes for them, from any rank.  For each sender MPI matches messages in
+ * the order in which they were sent, but it may complete their receives in another; they are therefore handed
+ * out strictly in the order in which they were matched, which keeps the order of every pair.
  */
 #ifndef LS_TRANSPORT_MPI_CONTROL_H
 #define LS_TRANSPORT_MPI_CONTROL_H
@@ -15,7 +15,7 @@
 #include "transport/transport.h"
 
 #define LS_MPI_CONTROL_TAG   0
-#define LS_MPI_CONTROL_COUNT 8 /* receives posted */
+#define LS_MPI_CONTROL_COUNT 8 /* messages at a time */
 
 /* Largest control message that one send may carry; ls_net_send_control cuts longer ones. */
 #define LS_MPI_CONTROL_ROOM (256 * LS_KIB + 64)
@@ -30,10 +30,10 @@ typedef struct ls_mpi_control_slot {
 typedef struct ls_mpi_control {
     MPI_Comm              comm;
     ls_mpi_control_slot_t slots[LS_MPI_CONTROL_COUNT];
-    /* In posting order from ring_first: num_ready that have come, then num_posted that MPI has. */
+    /* In posting order from ring_first: num_ready that have come, then num_coming that MPI is receiving. */
     ls_mpi_control_slot_t *ring[LS_MPI_CONTROL_COUNT];
-    ls_mpi_control_slot_t *idle[LS_MPI_CONTROL_COUNT]; /* released, to be posted again */
-    uint32_t               ring_first, num_ready, num_posted, num_idle;
+    ls_mpi_control_slot_t *idle[LS_MPI_CONTROL_COUNT]; /* free for the next message */
+    uint32_t               ring_first, num_ready, num_coming, num_idle;
 } ls_mpi_control_t; /* zero-initialised: closed */
 
 ls_status_t ls_mpi_control_open(ls_mpi_control_t *control, MPI_Comm comm);

@@ -134,6 +134,7 @@ ls_status_t ls_net_create(const ls_net_parts_t *parts, ls_net_h *net_p)
     }
     net->remote_ops   = parts->remote_ops;
     net->remote       = parts->remote;
+    net->pulse        = parts->pulse;
     net->finalize     = parts->finalize;
     net->finalize_arg = parts->finalize_arg;
     *net_p            = net;
@@ -144,11 +145,13 @@ void ls_net_destroy(ls_net_h net, bool is_orderly)
 {
     void (*finalize)(void *arg, bool is_orderly);
     ls_mailbox_h mailbox;
+    ls_pulse_h   pulse;
     void        *finalize_arg;
 
     if (net == NULL) {
         return;
     }
+    pulse        = net->pulse;
     finalize     = net->finalize;
     finalize_arg = net->finalize_arg;
     mailbox      = net->mailbox;
@@ -164,11 +167,20 @@ void ls_net_destroy(ls_net_h net, bool is_orderly)
     if (finalize != NULL) {
         finalize(finalize_arg, is_orderly);
     }
+    ls_pulse_destroy(pulse);
 }
 
 const ls_net_place_t *ls_net_place(ls_net_h net)
 {
     return &net->place;
+}
+
+ls_pulse_h ls_net_take_pulse(ls_net_h net)
+{
+    ls_pulse_h pulse = net->pulse;
+
+    net->pulse = NULL;
+    return pulse;
 }
 
 ls_bell_t *ls_net_bell(ls_net_h net)

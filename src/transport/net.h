@@ -10,6 +10,7 @@
 #include "algo/algo.h"
 #include "base/bell.h"
 #include "base/config.h"
+#include "transport/pulse.h"
 #include "transport/transport.h"
 
 typedef struct ls_net *ls_net_h;
@@ -35,6 +36,9 @@ ls_status_t ls_net_refuse_local(ls_local_job_h job, unsigned rank, ls_status_t s
 void ls_net_destroy(ls_net_h net, bool is_orderly);
 
 const ls_net_place_t *ls_net_place(ls_net_h net);
+
+/* The pulse of the job, from now on the caller's, to be destroyed after the net.  NULL: there is none. */
+ls_pulse_h ls_net_take_pulse(ls_net_h net);
 
 /* The bell that wakes this engine: rung by other ranks' sends; ring it too for local work. Any thread. */
 ls_bell_t *ls_net_bell(ls_net_h net);
@@ -74,8 +78,8 @@ bool ls_net_needs_polling(ls_net_h net);
  * look from time to time. */
 bool ls_net_has_remote(ls_net_h net);
 
-/* A rank of this node that is gone (its process ended, or it left without stopping), with a sentence
- * that says so; false if none.  Cheap enough to call every 100 ms. */
+/* A rank of this node that has left without stopping, with a sentence that says so; false if none.  Where there is
+ * a pulse, that knows more. */
 bool ls_net_find_lost(ls_net_h net, uint32_t *rank_p, char *text, size_t room);
 
 /* Say that this rank leaves without stopping: its peers find it lost at once.  Any thread, atexit. */

@@ -5,6 +5,7 @@
 
 #include "transport/mailbox.h"
 #include "transport/net.h"
+#include "transport/pulse.h"
 
 typedef struct ls_net_parts {
     uint32_t                  rank, num_ranks;
@@ -16,6 +17,7 @@ typedef struct ls_net_parts {
     bool                      mailbox_serves_all; /* ranks are threads: across virtual nodes too */
     const ls_transport_ops_t *remote_ops;  /* serves every peer the mailbox does not; NULL: none needed */
     void                     *remote;      /* self of remote_ops; the net owns it */
+    ls_pulse_h                pulse;       /* NULL: none; the net owns it until it is taken */
     void (*finalize)(void *arg, bool is_orderly); /* last call of destroy; NULL: none */
     void                     *finalize_arg;
 } ls_net_parts_t;

@@ -16,6 +16,7 @@
 #include "transport/mpi_session.h"
 #include "transport/mpi_transport.h"
 #include "transport/net_int.h"
+#include "transport/pulse_mpi.h"
 #include "transport/status_mpi.h"
 
 #define JOB_TEXT_ROOM    4096
@@ -28,13 +29,15 @@ typedef struct boot {
     MPI_Comm              local; /* the ranks of this virtual node, ascending */
     int                   rank, size, local_rank, local_size;
     char                  host[MPI_MAX_PROCESSOR_NAME + 1];
-    ls_mailbox_address_t *addresses; /* by local rank; one allocation with the next three */
+    ls_mailbox_address_t *addresses; /* by local rank; one allocation with the next lists */
     uint32_t             *node_of, *leader_of; /* by rank; leader: smallest rank of the node */
     uint32_t             *local_ranks;
     uint32_t              num_nodes;
+    ls_pulse_member_t    *members;
+    ls_pulse_h            pulse;
     ls_mailbox_h          mailbox;
     ls_mpi_transport_h    transport;
-    ls_net_h              net; /* owns session, mailbox and transport once it is there */
+    ls_net_h              net; /* owns session, pulse, mailbox and transport once it is there */
 } boot_t;
 
 /* ---- agreement ------------------------------------------------------------------------------ */
@@ -91,11 +94,12 @@ static ls_status_t prepare(boot_t *boot)
     const size_t      size   = (size_t)boot->size;
     void             *mem    = NULL;
     const ls_status_t status = ls_mem_alloc(
-        size * (sizeof(*boot->addresses) + 3 * sizeof(uint32_t)), "ranks of the job", &mem);
+        size * (sizeof(*boot->addresses) + sizeof(*boot->members) + 3 * sizeof(uint32_t)), "ranks of the job", &mem);
 
     if (status == LS_OK) {
         boot->addresses   = mem;
-        boot->node_of     = (uint32_t *)(boot->addresses + size);
+        boot->members     = (ls_pulse_member_t *)(boot->addresses + size);
+        boot->node_of     = (uint32_t *)(boot->members + size);
         boot->leader_of   = boot->node_of + size;
         boot->local_ranks = boot->leader_of + size;
     }
@@ -182,6 +186,25 @@ static ls_status_t find_nodes(boot_t *boot)
         }
     }
     return LS_OK;
+}
+
+/* A job of one rank has nobody to watch. */
+static ls_status_t open_pulse(boot_t *boot)
+{
+    const ls_pulse_mpi_t job = {
+        .config      = boot->config,
+        .comm        = boot->session->comm,
+        .local       = boot->local,
+        .rank        = (uint32_t)boot->rank,
+        .num_ranks   = (uint32_t)boot->size,
+        .local_rank  = (uint32_t)boot->local_rank,
+        .local_size  = (uint32_t)boot->local_size,
+        .node_leader = boot->leader_of[boot->rank],
+        .host        = boot->host,
+        .members     = boot->members,
+    };
+
+    return (boot->size == 1) ? LS_OK : ls_pulse_create_mpi(&job, &boot->pulse);
 }
 
 static ls_status_t create_mailbox(boot_t *boot)
@@ -300,6 +323,7 @@ static ls_status_t create_net(boot_t *boot)
         .node_of      = boot->node_of,
         .config       = boot->config,
         .mailbox      = boot->mailbox,
+        .pulse        = boot->pulse,
         .remote_ops   = boot->transport != NULL ? &ls_mpi_transport_ops : NULL,
         .remote       = boot->transport,
         .finalize     = ls_mpi_session_close,
@@ -313,7 +337,7 @@ static ls_status_t create_net(boot_t *boot)
 /* ---- all together --------------------------------------------------------------------------- */
 
 static ls_status_t (*const steps[])(boot_t *boot) = {
-    prepare, compare_settings, find_nodes, open_local, check_threads, create_transport, create_net,
+    prepare, compare_settings, find_nodes, open_pulse, open_local, check_threads, create_transport, create_net,
 };
 
 static ls_status_t boot_init(boot_t *boot)
@@ -340,6 +364,7 @@ static void boot_undo(boot_t *boot, bool is_orderly)
     ls_mpi_transport_ops.destroy(boot->transport);
     ls_mailbox_destroy(boot->mailbox);
     ls_mpi_session_close(boot->session, is_orderly);
+    ls_pulse_destroy(boot->pulse);
 }
 
 /* Inside one node no MPI call is made from here on, so the program may use any thread level. */

@@ -33,6 +33,7 @@ struct ls_net {
     ls_mailbox_h              mailbox;    /* NULL: none */
     const ls_transport_ops_t *remote_ops; /* NULL: none */
     void                     *remote;
+    ls_pulse_h                pulse; /* until it is taken */
     void (*finalize)(void *arg, bool is_orderly);
     void                     *finalize_arg;
     ls_net_route_t           *routes; /* by rank */

@@ -5,28 +5,14 @@ Each ends in a clear message within seconds, and leaves nothing behind."""
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from jobs import ROOT, run_ranks
+from jobs import run_ranks
+from patient import PATIENT_ENV, Patient
 
 TOLD_LINE = re.compile(r"^told after ([\d.]+) s: (.*)$", re.MULTILINE)
 SECONDS_ALLOWED = 5
-SHARED_MEMORY = Path("/dev/shm")
 FALLBACK = re.compile(r"warn: .*no shared memory.*MPI")
-
-
-@dataclass(frozen=True)
-class Patient:
-    """An MPI whose launcher lets the other ranks live when one is gone: they are what is tested."""
-
-    mpi: object
-
-    def command(self, n, program, args=()):
-        if self.mpi.name == "mpich":
-            return [str(ROOT / ".venv/bin/mpiexec"), "-disable-auto-cleanup", "-bind-to", "none", "-n", str(n),
-                    str(self.mpi.program(program)), *map(str, args)]
-        return self.mpi.command(n, program, args)
 
 
 @dataclass(frozen=True)
@@ -40,34 +26,7 @@ class Wrapped:
         return ["unshare", "-m", "sh", "-c", self.script, "sh", *self.mpi.command(n, program, args)]
 
 
-def is_mapped(path):
-    """Does any process have this file of /dev/shm in memory?"""
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        try:
-            if str(path) in maps.read_text(errors="replace"):
-                return True
-        except OSError:
-            continue  # it has ended, or it is not ours
-    return False
-
-
-@pytest.fixture
-def clean_shared_memory():
-    """Nothing new of ours stays in /dev/shm.  What an MPI leaves there is its own: it is put away."""
-    before = set(SHARED_MEMORY.iterdir())
-    yield
-    new = set(SHARED_MEMORY.iterdir()) - before
-    of_mpi = {path for path in new if path.name.startswith(("vader_segment", "mpich_shm"))}
-    for path in of_mpi:
-        if not is_mapped(path):
-            path.unlink(missing_ok=True)
-    assert not new - of_mpi, f"left in /dev/shm: {new - of_mpi}"
-
-
 # ---- ranks that go away -----------------------------------------------------------------------------
-
-PATIENT_ENV = {"OMPI_MCA_orte_abort_on_non_zero_status": "0"}
-
 
 @pytest.mark.parametrize("settings", [{}, {"LOCKSTEP_NODE_SIZE": "2"}], ids=["one node", "nodes of 2"])
 @pytest.mark.parametrize("how", ["exit", "_exit"])

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the script does to the world outside happens once.
+"""What the script does to the world outside happens once (docs/effects.md).
 
-  output.py        what ranks print
+  once.py          rank 0 acts, the others wait for it
+  saves.py         models and checkpoints: by once
   v1_files.py      checkpoints, models and events of v1 scripts
-  clean_graphs.py  no operator of ours in what is written"""
+  clean_graphs.py  no operator of ours in what is written
+  files.py         plain files: rank 0 writes them, the others write into a folder of their own and read it back
+  overlay.py       those folders;  journal.py  what rank 0 changed that others have not come to yet
+  records.py       files that TensorFlow writes and reads in C++
+  output.py        what ranks print, and how they end"""

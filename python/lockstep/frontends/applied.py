@@ -21,7 +21,7 @@ def attach():
     gradients.listen(_note)
 
 
-def _note():
+def _note(_sources=()):
     global _reductions
     _reductions += 1
 

@@ -8,8 +8,10 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import hooks, metrics, ops, world
-from lockstep.slices import current, part as parts
+from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep.data import mark
+from lockstep.frontends import steps
+from lockstep.slices import current, own, part as parts, pipeline, weak
 
 
 def attach():
@@ -17,13 +19,17 @@ def attach():
     if backend.backend() != "tensorflow":
         return
     from keras.src.backend.tensorflow import trainer
+    from keras.src.callbacks import callback_list
     from keras.src.metrics import metric, reduction_metrics
     _attach_steps(trainer.TensorFlowTrainer)
+    _attach_epochs(trainer.TFEpochIterator)
+    _attach_rates()
     _attach_losses()
-    metrics.attach(
-        metric.Metric, read=lambda variable: tf.convert_to_tensor(variable.value),
-        assign=lambda variable, value: variable.assign(value), compute=_compute_stateless,
-        batch_figures=(reduction_metrics.Mean, reduction_metrics.Sum))
+    _attach_batchnorm()
+    steps.attach_stops(callback_list.CallbackList, "keras")
+    metrics.attach_to_classes(metric.Metric, metrics.Kit(
+        read=lambda variable: tf.convert_to_tensor(variable.value), assign=lambda variable, value: variable.assign(value),
+        compute=_compute_stateless, batch_figures=(reduction_metrics.Mean, reduction_metrics.Sum), package="keras"))
 
 
 def _compute_stateless(metric, result, totals):
@@ -37,7 +43,18 @@ def _compute_stateless(metric, result, totals):
 def _attach_steps(trainer_class):
     @hooks.wrap(trainer_class, "_make_function")
     def make_function(original, self, step_function):
-        return _cutting_by_itself(original(self, _on_slice(step_function)))
+        on_slices = original(self, steps.on_slice(step_function))
+        others = {kind: functools.lru_cache(maxsize=None)(lambda step=step: original(self, step(step_function)))
+                  for kind, step in (("own", steps.on_own), ("delivered", steps.on_delivered))}
+        function = _choosing(on_slices, others)
+        return steps.counted(function, self) if step_function == self.train_step else function
+
+    @hooks.wrap(trainer_class, "predict")
+    def predict(original, self, x, *args, **kwargs):
+        if world.size > 1 and mark.is_partitioned(x):
+            raise native.LockstepError("predict() gives all rows, but this data is only this rank's part; read it with "
+                                       "part=(0, 1) for predict()")
+        return original(self, x, *args, **kwargs)
 
     @hooks.wrap(trainer_class, "make_predict_function")
     def make_predict_function(original, self, force=False):
@@ -48,49 +65,28 @@ def _attach_steps(trainer_class):
         return self.predict_function
 
 
-def _cutting_by_itself(function):
-    """Keras takes batches from an iterator too; they are not to be cut twice."""
-    @functools.wraps(function)
-    def function_on_slices(iterator):
-        with current.scope(None):
-            return function(iterator)
+def _choosing(on_slices, others):
+    """Keras takes batches from an iterator of tf.data, or from a generator (train_on_batch and its kin).  What is this
+    rank's part already (lockstep.data), or was cut by a loop of the script that now gives it to train_on_batch, is
+    not to be cut again."""
+    @functools.wraps(on_slices)
+    def function(iterator):
+        if current.is_delivering_slices() and not isinstance(iterator, tf.data.Iterator):
+            return others["delivered"]()(iterator)
+        with current.scope(None):  # the iterator's batches are cut in the step, not by loops.py
+            return others["own"]()(iterator) if own.is_own(iterator) else on_slices(iterator)
 
-    return function_on_slices
-
-
-def _on_slice(step):
-    @functools.wraps(step)
-    def step_on_slice(data):
-        part, data = parts.cut(data)
-        with current.scope(part):
-            return _global_logs(step(data), part)
-
-    return step_on_slice
-
-
-def _global_logs(logs, part):
-    """What a train_step of the script returns besides the results of metrics are numbers of the slice.
-
-    Results of metrics are equal on all ranks already; the mean of what is equal is that."""
-    if world.size == 1 or not isinstance(logs, dict):
-        return logs
-    return {name: _global_number(name, value, part) for name, value in logs.items()}
-
-
-def _global_number(name, value, part):
-    if isinstance(value, dict):
-        return {key: _global_number(f"{name}/{key}", item, part) for key, item in value.items()}
-    if getattr(value, "_lockstep_is_global", False) or not tf.is_tensor(value):
-        return value
-    if value.shape.rank != 0 or not value.dtype.is_floating:
-        return value
-    return ops.allreduce(value, f"log/{name}", **part.reduction())
+    return function
 
 
 def _gathering(predict):
-    """A predict function that computes this rank's slice of each batch, and gives all ranks' rows."""
+    """A predict function that computes this rank's slice of each batch, and gives all ranks' rows.
+
+    In a loop of the script that gets slices, the batch may be one: it is computed as it is."""
     @functools.wraps(predict)
     def predict_function(batches):
+        if current.is_delivering_slices():
+            return predict(batches)
         outputs = [_predict_batch(predict, batch) for batch in batches]
         return outputs[0] if len(outputs) == 1 else tf.nest.map_structure(lambda *rows: tf.concat(rows, 0), *outputs)
 
@@ -104,66 +100,77 @@ def _predict_batch(predict, batch):
     if part.is_whole:
         return outputs
     flat = tf.nest.flatten(outputs)
-    return tf.nest.pack_sequence_as(outputs, [_gather_rows(rows, i, part) for i, rows in enumerate(flat)])
+    return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
 
 
-def _gather_rows(rows, position, part):
-    if isinstance(rows, tf.RaggedTensor):
-        raise NotImplementedError("lockstep: predict() of ragged outputs on several ranks; set TF_MPI_ENABLE=0 to predict")
-    return ops.allgather(rows[:part.count], f"predict/{position}")
+# ---- epochs, learning rates ------------------------------------------------------------------------------------
+
+def _attach_epochs(iterator_class):
+    """The data set that Keras iterates gives this rank's rows where it can; with LOCKSTEP_BATCH=per-rank, its batches."""
+    @hooks.wrap(iterator_class, "__init__")
+    def make_epochs(original, self, *args, **kwargs):
+        if not weak.is_on() or mark.is_partitioned(kwargs.get("x")):
+            original(self, *args, **kwargs)
+            self._distributed_dataset = pipeline.sliced(self._distributed_dataset) or self._distributed_dataset
+            return
+        kwargs["steps_per_epoch"] = weak.steps(kwargs.get("steps_per_epoch"))
+        original(self, *args, **kwargs)
+        self._distributed_dataset = weak.grouped(self._distributed_dataset)
+        self.data_adapter = weak.FewerBatches(self.data_adapter)
+        self._num_batches = self.data_adapter.num_batches
+
+
+def _attach_rates():
+    """LOCKSTEP_LR_SCALE acts where the rate is used: what callbacks and schedules read and set is the script's."""
+    from keras.src.backend.tensorflow import optimizer
+
+    @hooks.wrap(optimizer.TFOptimizer, "_backend_update_step")
+    def update(original, self, grads, trainable_variables, learning_rate):
+        factor = weak.rate_factor(self.iterations.value)
+        if factor is not None:
+            learning_rate = learning_rate * tf.cast(factor, learning_rate.dtype)
+        return original(self, grads, trainable_variables, learning_rate)
 
 
 # ---- losses --------------------------------------------------------------------------------------------------
 
 def _attach_losses():
-    """The mean over ranks weighs a slice by its samples.  Losses that were divided by something else, or not at all, are
-    brought to that: the weighted mean of the slices' losses is then the loss of the batch."""
     from keras.src.losses import loss as loss_module
 
     @hooks.wrap(loss_module, "apply_mask")
     def apply_mask(original, sample_weight, mask, dtype, reduction):
-        if mask is None or reduction not in ("mean", "sum_over_batch_size") or not _is_sliced():
-            return original(sample_weight, mask, dtype, reduction)
-        mask = tf.convert_to_tensor(mask)
-        own = _valid_part(mask, dtype)
         merged = original(sample_weight, mask, dtype, reduction)
-        return merged * _divided_by_all(own, "mask")
+        if mask is None or reduction not in ("mean", "sum_over_batch_size") or not steps.is_sliced():
+            return merged
+        return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask")
 
     @hooks.wrap(loss_module, "reduce_values")
     def reduce_values(original, values, sample_weight=None, reduction="sum_over_batch_size"):
         loss = original(values, sample_weight, reduction)
-        if not _is_sliced() or values.shape.rank == 0:
+        if not steps.is_sliced() or values.shape.rank == 0:
             return loss
         if reduction == "sum":
-            part = current.now()
-            share = tf.cast(part.share(), loss.dtype)
-            return tf.math.divide_no_nan(loss, share)
+            return steps.sum_as_mean(loss)
         if reduction == "mean_with_sample_weight" and sample_weight is not None:
             own = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
-            return loss * _divided_by_all(own, "weight")
+            return loss * steps.divided_by_all(own, "weight")
         return loss
 
 
-def _is_sliced():
-    part = current.now()
-    return world.size > 1 and not (part.is_static and part.is_whole)
+# ---- batch normalisation -------------------------------------------------------------------------------------
 
+def _attach_batchnorm():
+    from keras.src import backend
+    from keras.src.layers.normalization.batch_normalization import BatchNormalization
 
-def _valid_part(mask, dtype):
-    return tf.reduce_mean(tf.cast(tf.cast(mask, tf.bool), dtype))
+    def is_training(layer, args, kwargs):
+        training = kwargs.get("training", args[1] if len(args) > 1 else None)
+        return bool(training) and layer.trainable
 
+    batchnorm.attach_call(BatchNormalization, is_training, lambda variable, value: variable.assign(value))
 
-def _divided_by_all(own, what):
-    """own / the mean of all ranks' own."""
-    part = current.now()
-    together = ops.allreduce(own, _loss_name(what), **part.reduction())
-    return tf.stop_gradient(tf.math.divide_no_nan(own, together))
-
-
-def _loss_name(what):
-    """Losses have no names; they come in the same order on all ranks."""
-    if tf.executing_eagerly():
-        return f"loss/{what}"
-    graph = tf.compat.v1.get_default_graph()
-    graph._lockstep_losses = getattr(graph, "_lockstep_losses", 0) + 1
-    return f"loss/{what}/{graph._lockstep_losses}"
+    @hooks.wrap(BatchNormalization, "_moments")
+    def moments(original, self, inputs, mask):
+        if not batchnorm.is_synchronized() or not steps.is_sliced():
+            return original(self, inputs, mask)
+        return batchnorm.moments(self, inputs, self._reduction_axes, False, mask, backend.epsilon())

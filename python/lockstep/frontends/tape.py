@@ -8,7 +8,7 @@ import threading
 import tensorflow as tf
 from tensorflow.python.eager import backprop
 
-from lockstep import gradients, hooks
+from lockstep import gradients, hooks, reports
 
 _local = threading.local()
 
@@ -23,7 +23,10 @@ def attach():
         flat_sources = tf.nest.flatten(sources)
         if len(flat) != len(flat_sources):  # composite sources: no variables
             return grads
-        return tf.nest.pack_sequence_as(grads, gradients.reduce(flat, flat_sources))
+        reduced = gradients.reduce(flat, flat_sources)
+        if any(map(gradients.is_variable, flat_sources)):
+            reports.note_target(target)
+        return tf.nest.pack_sequence_as(grads, reduced)
 
     for name in ("jacobian", "batch_jacobian"):
         @hooks.wrap(backprop.GradientTape, name)

@@ -4,7 +4,8 @@
   1. the scope it runs in: a front end that hands a batch to the script's code knows its part
   2. the part that was cut in the graph being traced, or in one around it: `attach`
   3. the part of the batch that a loop in Python got last: `deliver`; a tf.function finds it in a variable, since
-     the function is traced once and runs for many batches"""
+     the function is traced once and runs for many batches; tensors of a batch given to a function or a metric say
+     again which part they are, should another batch have come since: `mark`, `recall`"""
 import contextlib
 import threading
 
@@ -51,6 +52,19 @@ def graphs_around(graph):
         yield graph
 
 
+def numbered(name):
+    """A name for a collective that the code being traced may make several times; they may run at the same time, so they
+    are numbered in the outermost function that is being traced.  That is the same on all ranks."""
+    if tf.executing_eagerly():
+        return name
+    *_, outermost = graphs_around(tf.compat.v1.get_default_graph())
+    uses = getattr(outermost, "_lockstep_names", None)
+    if uses is None:
+        uses = outermost._lockstep_names = {}
+    uses[name] = uses.get(name, 0) + 1
+    return name if uses[name] == 1 else f"{name}/{uses[name]}"
+
+
 def serve_graphs(function):
     """function(tensors) tells the part that tensors of a v1 graph are computed on."""
     global _of_graph
@@ -76,12 +90,53 @@ def is_scoped():
     return bool(_scopes())
 
 
+def has_part():
+    """Does the code run in a scope with a part: was its batch cut already?"""
+    scopes = _scopes()
+    return bool(scopes) and scopes[-1] is not None
+
+
+def is_delivering_slices():
+    """Does a loop in Python, outside of any scope, get slices now?"""
+    return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
+
+
 def deliver(part):
     """A loop in Python got rows of this part."""
     global _delivered
     _delivered = part
     if _variable is not None:
         _variable.assign(_numbers(part))
+
+
+def mark(element, part):
+    """Remembers the part with the tensors of a batch: a loop may fetch a batch before it uses the last one."""
+    for tensor in tf.nest.flatten(element):
+        if tf.is_tensor(tensor):
+            tensor._lockstep_part = part
+
+
+def leaves(arguments):
+    """What lists, tuples and dictionaries contain; unlike tf.nest, of any keys."""
+    if isinstance(arguments, dict):
+        arguments = arguments.values()
+    elif not isinstance(arguments, (list, tuple)):
+        yield arguments
+        return
+    for item in arguments:
+        yield from leaves(item)
+
+
+def recall(arguments):
+    """The code about to run gets these arguments: tensors of a batch among them say which part it works on."""
+    if not tf.executing_eagerly() or is_scoped():
+        return
+    for tensor in leaves(arguments):
+        part = getattr(tensor, "_lockstep_part", None)
+        if part is not None:
+            if part is not _delivered:
+                deliver(part)
+            return
 
 
 def _numbers(part):

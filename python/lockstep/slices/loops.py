@@ -13,6 +13,7 @@ The place is remembered, so the loop of the next epoch begins with slices.  Loop
 Inside a tf.function the loop is traced before anything runs: rows are cut by a variable that says whether the loop
 trains, and which is set when a gradient is traced in it."""
 import sys
+import weakref
 
 import tensorflow as tf
 from tensorflow.python.autograph import operators
@@ -20,36 +21,16 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from lockstep import gradients, hooks, native, variables, world
-from lockstep.slices import current, part as parts
+from lockstep import gradients, hooks, native, summary, variables, world
+from lockstep.data import mark
+from lockstep.slices import current, own, part as parts, pipeline, weak
+from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
 
-# Transformations whose elements are batches if those of their input are, and those that make batches.
-_KEEP = ("Map", "ParallelMap", "Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "Filter", "Zip",
-         "Enumerate", "Concatenate", "IgnoreErrors", "Shard", "TakeWhile", "Snapshot", "AssertCardinality",
-         "MaxIntraOpParallelism", "PrivateThreadPool")
-_MAKE = ("Batch", "ParallelBatch", "PaddedBatch", "DenseToRaggedBatch", "RaggedBatch", "Rebatch", "MapAndBatch",
-         "DenseToSparseBatch")
-
 _training_places = set()
-_loop = None  # the iterator that delivered last
-_functions = []  # tf.functions being called
-
-
-def is_batched(dataset):
-    """Are its elements batches?  Only where the pipeline says so."""
-    if getattr(dataset, "_lockstep_partitioned", False):
-        return False
-    if isinstance(dataset, dataset_ops.DatasetV1Adapter):
-        return is_batched(dataset._dataset)
-    kind = type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
-    if kind in _MAKE:
-        return True
-    if kind not in _KEEP:
-        return False
-    inputs = dataset._inputs()
-    return bool(inputs) and all(map(is_batched, inputs))
+_fetched = []  # loops that delivered since the last gradient
+_functions = []  # tf.functions being called, and their arguments
 
 
 def _place():
@@ -64,24 +45,35 @@ def _place():
 
 
 class _Loop:
-    """What is known about one iterator."""
+    """What is known about one iterator; it holds this, and we hold it no longer than the script does."""
 
     def __init__(self, dataset):
-        self.place = (_place(), repr(dataset.element_spec))
-        self.trains = self.place in _training_places
+        self.lines = _place()
+        self.place = (self.lines, repr(dataset.element_spec))
+        self.is_batched = is_batched(dataset)
+        self.trains = self.is_batched and self.place in _training_places
+        self.is_own = mark.is_partitioned(dataset)
+        self.has_ended = False
 
     def note_gradient(self):
-        self.trains = True
-        _training_places.add(self.place)
+        if self.is_batched:
+            self.trains = True
+            _training_places.add(self.place)
+        elif not self.is_own:
+            world.say_once(f"{self.where()}: this loop trains on elements that are not known to be batches; every rank "
+                           "computes all of each. With .batch() in the pipeline each computes its slice")
+
+    def where(self):
+        file, _, line = self.lines[0] if self.lines else ("?", "", 0)
+        return f"{file}:{line}"
 
 
 def note_gradient():
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
-    if _loop is not None:
-        _loop.note_gradient()
-    for function in _functions:
+    _note_loops()
+    for function, _ in _functions:
         function._lockstep_trains = True
     if not tf.executing_eagerly():
         for graph in current.graphs_around(tf.compat.v1.get_default_graph()):
@@ -91,18 +83,54 @@ def note_gradient():
                     switch.assign(True)
 
 
+def _note_loops():
+    """The loops whose batches may be in this gradient train: all that delivered since the last one and go on.  One that
+    has ended, or that the script has forgotten, was a loop inside the loop: a validation."""
+    loops = [loop for loop in (reference() for reference in _fetched) if loop is not None and not loop.has_ended]
+    if not loops:
+        return
+    fixed = [function for function, _ in _functions if _has_fixed_rows(function)]
+    if fixed:
+        name = getattr(fixed[0], "__name__", "a function")
+        world.say_once(f"{name}() has a batch size in its input_signature: every rank computes whole batches. With None "
+                       "in its place each computes its slice")
+        return
+    for loop in loops:
+        loop.note_gradient()
+    _fetched.clear()
+
+
+def _has_fixed_rows(function):
+    signature = function.input_signature
+    return signature is not None and any(
+        getattr(spec, "shape", None) is not None and spec.shape.rank and (spec.shape[0] or 0) > 1
+        for spec in tf.nest.flatten(signature))
+
+
 def _deliver(iterator, element):
     """An element that a loop in Python got."""
-    global _loop
     if current.is_scoped():
         return element
-    _loop = getattr(iterator, "_lockstep_loop", None)
-    if _loop is None or not _loop.trains:
-        current.deliver(parts.WHOLE)
-        return element
-    part, element = parts.cut(element)
+    loop = getattr(iterator, "_lockstep_loop", None)
+    if loop is not None and not any(reference() is loop for reference in _fetched):
+        _fetched.append(weakref.ref(loop))
+    part = parts.WHOLE
+    if own.is_own(iterator):
+        summary.note_sliced()
+        part = own.part_of(element)
+    elif loop is not None and loop.trains:
+        part, element = parts.cut(element)
+        summary.count(part)
     current.deliver(part)
+    current.mark(element, part)
     return element
+
+
+def _takes_groups(iterator):
+    """Does one step of this loop take a batch for each rank?"""
+    if not weak.is_on() or not tf.executing_eagerly() or current.is_scoped() or own.is_own(iterator):
+        return False
+    return getattr(getattr(iterator, "_lockstep_loop", None), "trains", False)
 
 
 def cut_in_graph(element):
@@ -110,20 +138,38 @@ def cut_in_graph(element):
     if current.is_scoped():
         return element
     graph = tf.compat.v1.get_default_graph()
+    if isinstance(element, parts.Rows):
+        part, rows = parts.of_rows(element)
+        current.attach(graph, part)
+        summary.count(part)
+        return rows
+    if weak.is_on():
+        world.say_once("LOCKSTEP_BATCH=per-rank: batches fetched inside of a tf.function are cut into slices; fetch them in "
+                       "Python and give them to the function to have whole batches on each rank")
     switch = variables.private(False, tf.bool, "lockstep_loop_trains")
     trains = switch.read_value()
     flat = tf.nest.flatten(element)
-    if not flat or not all(parts._is_batched(item) for item in flat):
-        return element
-    total = parts._total(flat)
+    batched = [item for item in flat if parts._is_batched(item)]
+    total = parts._total(batched) if batched else None
     if total is None:
         return element
     part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
     total = tf.convert_to_tensor(total, tf.int64)
     first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
-    current.attach(graph, parts.Part(first, tf.where(trains, part.count, total), total, ~trains))
+    part = parts.Part(first, tf.where(trains, part.count, total), total, ~trains)
+    current.attach(graph, part)
+    summary.count(part)
     graph._lockstep_switch = switch
-    return tf.nest.pack_sequence_as(element, [parts.take_rows(item, first, rows) for item in flat])
+    flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
+    return tf.nest.pack_sequence_as(element, flat)
+
+
+def _own_in_graph(element):
+    """An element of a loop inside a function that is this rank's part already."""
+    if not current.is_scoped():
+        summary.note_sliced()
+        current.attach(tf.compat.v1.get_default_graph(), own.part_of(element))
+    return element
 
 
 def attach():
@@ -133,36 +179,48 @@ def attach():
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_create_iterator")
     def create_iterator(original, self, dataset):
+        self._lockstep_loop = _Loop(dataset)
+        own.note(self, dataset)
+        if self._lockstep_loop.trains and not current.is_scoped():
+            dataset = pipeline.sliced(dataset) or dataset
         original(self, dataset)
-        if is_batched(dataset):
-            self._lockstep_loop = _Loop(dataset)
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_next_internal")
     def next_internal(original, self):
-        element = original(self)
+        try:
+            element = weak.next_group(lambda: original(self)) if _takes_groups(self) else original(self)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if hasattr(self, "_lockstep_loop"):
+                self._lockstep_loop.has_ended = True
+            raise
         if tf.executing_eagerly():
             return _deliver(self, element)
-        return cut_in_graph(element)
+        return cut_in_graph(element) if _gives_batches(self) else element
 
     for module in (operators, control_flow):
         _attach_for(module)
 
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
-        _functions.append(self)
+        current.recall((args, kwargs))
+        _functions.append((self, (args, kwargs)))
         try:
             result = original(self, *args, **kwargs)
+            if getattr(self, "_lockstep_trains", False):
+                note_gradient()
+                if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                    gradients.note_step()
+            return result
         finally:
             _functions.pop()
-        if getattr(self, "_lockstep_trains", False):
-            note_gradient()
-        return result
 
 
 def _attach_for(module):
     """`for x in data` in a tf.function, which never calls data.__iter__."""
     @hooks.wrap(module, "for_stmt")
     def for_stmt(original, iterated, extra_test, body, *args):
+        if not tf.executing_eagerly() and mark.is_partitioned(iterated):
+            return original(iterated, extra_test, lambda element: body(_own_in_graph(element)), *args)
         if tf.executing_eagerly() or not _gives_batches(iterated):
             return original(iterated, extra_test, body, *args)
         return original(iterated, extra_test, lambda element: body(cut_in_graph(element)), *args)
@@ -171,4 +229,12 @@ def _attach_for(module):
 def _gives_batches(iterated):
     if isinstance(iterated, dataset_ops.DatasetV2):
         return is_batched(iterated)
-    return isinstance(iterated, iterator_ops.OwnedIterator)
+    if not isinstance(iterated, iterator_ops.OwnedIterator):
+        return False
+    loop = getattr(iterated, "_lockstep_loop", None)
+    if loop is not None:
+        return loop.is_batched
+    # The argument of a function, as its trace sees it: one of the iterators that the function was called with.
+    given = [item for _, arguments in _functions for item in current.leaves(arguments)
+             if isinstance(item, iterator_ops.OwnedIterator) and item.element_spec == iterated.element_spec]
+    return bool(given) and all(_gives_batches(item) for item in given)

@@ -10,9 +10,14 @@ A part of WHOLE stands for rows that every rank has: the mean over ranks of what
 
 Numbers of a part are Python's where the batch size is known while the function is traced, and int64 tensors otherwise.
 Every rank has the same batch before it is cut, so all ranks take the same of the two ways."""
+import collections
+
 import tensorflow as tf
 
 from lockstep import native, ops, world
+
+# A batch that was cut already: numbers are its offset, count and total.
+Rows = collections.namedtuple("Rows", "numbers rows")
 
 
 class Part:
@@ -129,6 +134,8 @@ def cut(batch):
     numbers of rows, or none, is nothing we can cut: it stays whole."""
     if native.setting("SHARD") == "off" or world.size == 1:
         return WHOLE, batch
+    if isinstance(batch, Rows):
+        return of_rows(batch)
     flat = tf.nest.flatten(batch)
     batched = [tf.convert_to_tensor(item) if not hasattr(item.shape, "rank") else item
                for item in flat if item is not None and _is_batched(item)]
@@ -138,3 +145,43 @@ def cut(batch):
     part, first, rows = dynamic_part(total) if tf.is_tensor(total) else static_part(total)
     flat = [take_rows(item, first, rows) if item is not None and _is_batched(item) else item for item in flat]
     return part, tf.nest.pack_sequence_as(batch, flat)
+
+
+def cut_dynamic(batch):
+    """The same for a batch of plain tensors whose size is known only when the function runs."""
+    flat = tf.nest.flatten(batch)
+    part, first, rows = dynamic_part(tf.shape(flat[0], out_type=tf.int64)[0])
+    return part, tf.nest.pack_sequence_as(batch, [item[first:first + rows] for item in flat])
+
+
+def of_rows(batch):
+    """The part that was cut earlier, and its rows."""
+    offset, count, total = tf.unstack(batch.numbers)
+    if tf.executing_eagerly():
+        return Part(int(offset), int(count), int(total)), batch.rows
+    return Part(offset, count, total, tf.constant(False)), batch.rows
+
+
+def gather(rows, part, name):
+    """The rows of all ranks, in the order of the batch."""
+    if isinstance(rows, tf.RaggedTensor):
+        raise NotImplementedError(f"lockstep: '{name}': ragged rows of several ranks are not put together; TF_MPI_ENABLE=0 "
+                                  "runs the script in one process")
+    if part.is_static and part.is_whole:
+        return rows
+    if ops.is_in_xla():
+        return _gather_in_xla(rows, part, name)
+    if part.is_static:
+        return ops.allgather(rows[:part.count], name)
+    counts = tf.where(part.is_whole, tf.where(world.is_root(), tf.shape(rows, out_type=tf.int64)[0], 0), part.count)
+    return ops.allgather(rows[:counts], name)
+
+
+def _gather_in_xla(rows, part, name):
+    """XLA has no all-gather of ours: each rank puts its rows where they belong among zeros, and all are added up."""
+    if not part.is_static:
+        raise native.LockstepError(f"'{name}': with jit_compile=True the rows of all ranks are only put together where the "
+                                   "batch size is known; use drop_remainder=True, or jit_compile=False")
+    rows = rows[:part.count]
+    around = [[part.offset, part.total - part.offset - part.count]] + [[0, 0]] * (rows.shape.rank - 1)
+    return ops.allreduce(tf.pad(rows, around), name, op=ops.SUM)

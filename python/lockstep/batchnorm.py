@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch normalisation of Keras 3 and tf_keras.
+
+By default each rank normalises with the statistics of its slice, as all data-parallel systems do, and the moving averages
+become the mean over the ranks after each update: nothing in the forward pass waits for that.  With
+LOCKSTEP_SYNC_BATCHNORM the statistics are those of the whole batch, and the results those of one process.
+
+The ranks' losses are averaged with the weight w of their rows, so what flows back through such an average m = sum(w x)
+is the same average: a rank's gradient counts w times in the sum, and dL/dx = w sum(w dL/dm) / w."""
+import tensorflow as tf
+
+from lockstep import hooks, native, ops, variables, world
+from lockstep.slices import current
+
+
+def is_synchronized():
+    return native.setting("SYNC_BATCHNORM") == "on"
+
+
+def _is_sliced():
+    part = current.now()
+    return world.size > 1 and not (part.is_static and part.is_whole)
+
+
+def _mean_over_ranks(tensor, name):
+    reduction = current.now().reduction()
+
+    @tf.custom_gradient
+    def average(own):
+        together = ops.allreduce(own, name, **reduction)
+        together.set_shape(own.shape)
+
+        def gradient(grad):
+            back = ops.allreduce(grad, f"{name}/gradient", **reduction)
+            back.set_shape(own.shape)
+            return back
+
+        return together, gradient
+
+    return average(tensor)
+
+
+def moments(layer, inputs, axes, keepdims, mask, epsilon):
+    """Mean and variance over the rows of all ranks; the variance from the distances to the mean of all, in a second
+    round, since a difference of large squares would lose digits."""
+    name = current.numbered(f"batchnorm/{variables.key(layer.moving_mean)}")
+    own_dtype = inputs.dtype
+    inputs = tf.cast(inputs, tf.float32) if own_dtype in (tf.float16, tf.bfloat16) else inputs
+    weights = None if mask is None else tf.cast(tf.expand_dims(mask, -1), inputs.dtype) * tf.ones_like(inputs)
+
+    def average(values):
+        if weights is None:
+            return tf.reduce_mean(values, axes, keepdims=True)
+        return tf.reduce_mean(values * weights, axes, keepdims=True)
+
+    mean = _mean_over_ranks(average(inputs), f"{name}/mean")
+    valid = 1.0
+    if weights is not None:
+        # epsilon is added to the number of valid entries, which is that part of all entries of the batch.
+        entries = tf.cast(tf.size(inputs), inputs.dtype) / tf.cast(tf.size(mean), inputs.dtype)
+        entries *= tf.cast(current.now().total, inputs.dtype) / tf.cast(tf.shape(inputs)[0], inputs.dtype)
+        valid = tf.stop_gradient(_mean_over_ranks(average(tf.ones_like(inputs)), f"{name}/valid")) + epsilon / entries
+        mean /= valid
+    distance = tf.math.squared_difference(inputs, tf.stop_gradient(mean))
+    variance = _mean_over_ranks(average(distance), f"{name}/variance") / valid
+    if not keepdims:
+        mean, variance = tf.squeeze(mean, axes), tf.squeeze(variance, axes)
+    return tf.cast(mean, own_dtype), tf.cast(variance, own_dtype)
+
+
+def attach_call(layer_class, is_training, assign):
+    """The moving averages become the mean over the ranks after the layer's own update.
+
+    is_training(layer, arguments) says whether this call updates them."""
+    @hooks.wrap(layer_class, "call")
+    def call(original, self, *args, **kwargs):
+        outputs = original(self, *args, **kwargs)
+        if _is_sliced() and not is_synchronized() and is_training(self, args, kwargs):
+            for variable in _moving(self):
+                name = current.numbered(f"batchnorm/{variables.key(variable)}")
+                value = tf.convert_to_tensor(variable)
+                agreed = ops.allreduce(value, name, **current.now().reduction())
+                agreed.set_shape(value.shape)
+                assign(variable, agreed)
+        return outputs
+
+
+def _moving(layer):
+    names = ("moving_mean", "moving_variance", "moving_stddev", "renorm_mean", "renorm_stddev")
+    found = [getattr(layer, name, None) for name in names]
+    return [variable for variable in found if variable is not None]

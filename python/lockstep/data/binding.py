@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lockstep_data.h for Python: a Source is an open data set, its rows come as numpy arrays."""
+import ctypes
+import functools
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from lockstep import native
+
+MAX_DIMS = 8
+OK, STOPPED = 0, -9
+PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
+ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+LARGE_ROW = 4096  # bytes
+HEADERS = {None: 0, True: 1, False: 2}
+
+# LS_DATA_TYPE_LIST of the header, in its order; bytes have no dtype of their own.
+TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+         "bytes")
+
+
+class DataError(native.LockstepError):
+    """A file that cannot be read: file, record or row, byte, reason."""
+
+
+class _Field(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("num_dims", ctypes.c_uint),
+                ("shape", ctypes.c_uint64 * MAX_DIMS), ("row_bytes", ctypes.c_uint64), ("num_rows", ctypes.c_uint64)]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("format", ctypes.c_char_p), ("num_fields", ctypes.c_uint), ("fields", ctypes.POINTER(_Field)),
+                ("chunk_rows", ctypes.c_uint64)]
+
+
+class _Part(ctypes.Structure):
+    _fields_ = [("rank", ctypes.c_uint), ("size", ctypes.c_uint), ("allgather", ALLGATHER), ("arg", ctypes.c_void_p)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("format", ctypes.c_char_p), ("columns", ctypes.POINTER(ctypes.c_char_p)), ("num_columns", ctypes.c_uint),
+                ("skip_checksums", ctypes.c_int), ("part", _Part), ("progress", PROGRESS), ("progress_arg", ctypes.c_void_p),
+                ("delimiter", ctypes.c_char), ("quote", ctypes.c_char), ("header", ctypes.c_int),
+                ("types", ctypes.POINTER(ctypes.c_int)), ("num_types", ctypes.c_uint),
+                ("missing", ctypes.POINTER(ctypes.c_char_p)), ("num_missing", ctypes.c_uint)]
+
+
+class _Column(ctypes.Structure):
+    _fields_ = [("field", ctypes.c_uint), ("data", ctypes.c_void_p), ("offsets", ctypes.POINTER(ctypes.c_uint64)),
+                ("num_rows", ctypes.c_uint64), ("data_room", ctypes.c_size_t), ("offsets_room", ctypes.c_size_t)]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: `shape` is that of a row, `dtype` is None for bytes of different lengths."""
+
+    name: str
+    type: str
+    dtype: object
+    shape: tuple
+    num_rows: int
+
+
+@functools.lru_cache(maxsize=None)
+def _library():
+    library = ctypes.CDLL(native.lib_path())
+    library.ls_last_error.restype = ctypes.c_char_p
+    library.ls_data_open_files.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.c_uint, ctypes.POINTER(_Options),
+                                           ctypes.POINTER(ctypes.c_void_p)]
+    library.ls_data_close.argtypes = [ctypes.c_void_p]
+    library.ls_data_close.restype = None
+    library.ls_data_info.argtypes = [ctypes.c_void_p]
+    library.ls_data_info.restype = ctypes.POINTER(_Info)
+    library.ls_data_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(_Column),
+                                     ctypes.c_uint]
+    library.ls_data_read_at.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(_Column),
+                                        ctypes.c_uint]
+    library.ls_data_map.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p)]
+    library.ls_data_column_clear.argtypes = [ctypes.POINTER(_Column)]
+    library.ls_data_column_clear.restype = None
+    library.ls_data_format.argtypes = [ctypes.c_uint] + 3 * [ctypes.POINTER(ctypes.c_char_p)]
+    return library
+
+
+def _check(status):
+    if status != OK:
+        raise DataError(_library().ls_last_error().decode(errors="replace"))
+
+
+def formats():
+    """The formats that can be read: {name: (what it is, the library that this build lacks for it, or None)}."""
+    name, title, library = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_char_p()
+    found = {}
+    while _library().ls_data_format(len(found), name, title, library):
+        found[name.value.decode()] = (title.value.decode(), library.value.decode() if library.value else None)
+    return found
+
+
+def _texts(texts):
+    if texts is None:
+        return None, 0
+    return (ctypes.c_char_p * len(texts))(*[os.fsencode(text) for text in texts]), len(texts)
+
+
+def _types(types):
+    if types is None:
+        return None, 0
+    names = [None if one is None else "bytes" if one in (bytes, str, "bytes") else np.dtype(one).name for one in types]
+    unknown = [name for name in names if name is not None and name not in TYPES]
+    if unknown:
+        raise ValueError(f"no column can have the type {unknown[0]}; there are {', '.join(TYPES)}")
+    return (ctypes.c_int * len(names))(*[-1 if name is None else TYPES.index(name) for name in names]), len(names)
+
+
+def _character(text, what):
+    encoded = (text or "").encode()
+    if len(encoded) > 1:
+        raise ValueError(f"{what} must be one ASCII character, not {text!r}")
+    return encoded or b"\0"
+
+
+def _options(part, *, format=None, columns=None, skip_checksums=False, progress=None, delimiter=None, quote=None, header=None,
+             types=None, missing=None):
+    """The C structure; ctypes keeps what it points to alive as long as the structure."""
+    options = _Options(skip_checksums=skip_checksums, delimiter=_character(delimiter, "delimiter"),
+                       quote=_character(quote, "quote"), header=HEADERS[header])
+    options.format = None if format is None else format.encode()
+    options.columns, options.num_columns = _texts(None if columns is None else [str(column) for column in columns])
+    options.missing, options.num_missing = _texts(missing)
+    options.types, options.num_types = _types(types)
+    options.part.rank, options.part.size = part.rank, part.size
+    if part.allgather is not None:
+        options.part.allgather = ALLGATHER(lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
+    if progress is not None:
+        options.progress = PROGRESS(lambda _, path, done, total: bool(progress(os.fsdecode(path), done, total)))
+    return options
+
+
+def _gather(allgather, mine, count, every):
+    """Called by C: an exception may not pass through it."""
+    try:
+        parts = allgather(ctypes.string_at(mine, count))
+        ctypes.memmove(every, b"".join(parts), count * len(parts))
+        return OK
+    except Exception as error:  # noqa: BLE001
+        print(f"lockstep: exchange between the ranks that read: {error}", flush=True)
+        return STOPPED
+
+
+class Source:
+    """An open data set.  `part` says which rank this is (lockstep.data.part); the options are those of read()."""
+
+    def __init__(self, paths, part, **options):
+        paths = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+        self._handle = None
+        self._on_close = []
+        self._rooms = []  # columns of bytes that nobody uses at the moment; append and pop are atomic
+        self._options = _options(part, **options)  # holds the callbacks
+        handle = ctypes.c_void_p()
+        names, count = _texts(paths)
+        _check(_library().ls_data_open_files(names, count, self._options, handle))
+        self._handle = handle
+        info = _library().ls_data_info(handle).contents
+        self.paths = [os.fsdecode(path) for path in paths]
+        self.part = part
+        self.format = info.format.decode()
+        self.chunk_rows = info.chunk_rows
+        self.fields = [_field(info.fields[i]) for i in range(info.num_fields)]
+
+    @property
+    def num_rows(self):
+        """Rows of the whole data set; its fields must agree."""
+        counts = {field.num_rows for field in self.fields}
+        if len(counts) != 1:
+            rows = ", ".join(f"'{field.name}' {field.num_rows}" for field in self.fields)
+            raise DataError(f"{self.paths[0]}: the fields differ in rows ({rows}); choose with columns=")
+        return counts.pop()
+
+    def read(self, first, count, fields=None):
+        """Rows [first, first + count) as a list of arrays, one for each field (all, or these numbers)."""
+        return self._fill(count, fields, lambda columns, num: _library().ls_data_read(self._open_handle(), first, count,
+                                                                                      columns, num))
+
+    def read_at(self, rows, fields=None):
+        """The rows with these numbers, in this order."""
+        rows = np.ascontiguousarray(rows, dtype=np.uint64)
+        return self._fill(len(rows), fields, lambda columns, num: _library().ls_data_read_at(
+            self._open_handle(), rows.ctypes.data, len(rows), columns, num))
+
+    def map(self, field=0):
+        """All rows of a field without a copy, read-only.  For files that nobody cuts short meanwhile."""
+        address = ctypes.c_void_p()
+        _check(_library().ls_data_map(self._open_handle(), field, address))
+        about = self.fields[field]
+        shape = (about.num_rows, *about.shape)
+        memory = (ctypes.c_char * (int(np.prod(shape)) * about.dtype.itemsize)).from_address(address.value)
+        memory.source = self  # the array holds the memory, the memory holds the mapping
+        array = np.frombuffer(memory, about.dtype).reshape(shape)
+        array.flags.writeable = False
+        return array
+
+    def _fill(self, count, fields, call):
+        numbers = range(len(self.fields)) if fields is None else fields
+        columns = (_Column * len(numbers))()
+        arrays = []
+        for i, number in enumerate(numbers):
+            about = self.fields[number]
+            if about.dtype is None:
+                arrays.append(None)
+                columns[i] = self._take_room()
+            else:
+                arrays.append(np.empty((count, *about.shape), about.dtype))
+                columns[i].data = arrays[-1].ctypes.data
+            columns[i].field = number
+        try:
+            _check(call(columns, len(numbers)))
+            return [_split(column) if array is None else array for column, array in zip(columns, arrays)]
+        finally:
+            self._rooms += [column for column, array in zip(columns, arrays) if array is None]
+
+    def _take_room(self):
+        """Memory for rows of different length is used again: fresh memory costs as much as reading."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return _Column()
+
+    def _open_handle(self):
+        if self._handle is None:
+            raise DataError(f"{self.paths[0]}: it has been closed")
+        return self._handle
+
+    def on_close(self, function):
+        """Called before the data set is closed: who uses it elsewhere stops there."""
+        self._on_close.append(function)
+
+    def close(self):
+        if self._handle is not None:
+            while self._on_close:
+                self._on_close.pop()()
+            while self._rooms:
+                _library().ls_data_column_clear(self._rooms.pop())
+            _library().ls_data_close(self._handle)
+            self._handle = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+
+def _field(field):
+    name = TYPES[field.type]
+    return Field(field.name.decode(errors="replace"), name, None if name == "bytes" else np.dtype(name),
+                 tuple(field.shape[:field.num_dims]), field.num_rows)
+
+
+def _split(column):
+    """Rows of different length: an array of bytes objects."""
+    rows = np.empty(column.num_rows, object)
+    if column.num_rows:
+        total = column.offsets[column.num_rows]
+        ends = np.ctypeslib.as_array(column.offsets, (column.num_rows + 1,)).tolist()
+        if total > LARGE_ROW * column.num_rows:
+            every = memoryview((ctypes.c_char * total).from_address(column.data)).cast("B")
+            rows[:] = [bytes(every[begin:end]) for begin, end in zip(ends, ends[1:])]
+        else:  # copying all of them once more makes cutting them cheap
+            every = ctypes.string_at(column.data, total) if total else b""
+            rows[:] = [every[begin:end] for begin, end in zip(ends, ends[1:])]
+    return rows

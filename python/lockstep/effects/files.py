@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain files of the script: open, os, shutil, pathlib, tempfile, h5py, and TensorFlow's file functions.
+
+Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).  Folders
+are listed in alphabetical order on every rank: file systems give any.
+
+Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
+they are called; `from os import remove` before TensorFlow was imported keeps the original.  What a library writes in C
+by itself (sqlite3, cv2.imwrite) is not seen."""
+import atexit
+import builtins
+import functools
+import glob
+import io
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import weakref
+
+from lockstep import hooks, native, world
+from lockstep.effects import journal, overlay
+from lockstep.effects.once import share
+
+PREFIX = ".lockstep-files-"
+
+
+_hidden = set()  # Lockstep's own folders
+
+
+def attach(log_folder):
+    """`log_folder` is LOCKSTEP_LOG_DIR; "-" for none."""
+    if world.size == 1:
+        return
+    folder = _make_folder(log_folder)
+    _hidden.update((folder, log_folder))
+    _attach_order()
+    _attach_h5py()
+    journal.attach(os.path.join(folder, "rank-0"))
+    native.barrier("list of changes")
+    if world.is_root():
+        _attach_root()
+        _attach_root_tensorflow()
+    else:
+        overlay.attach(os.path.join(folder, f"rank-{world.rank}"))
+        _attach_temporary()
+        _attach_open()
+        _attach_reading()
+        _attach_changes()
+        _attach_tensorflow()
+    atexit.register(_remove_folder, folder)
+
+
+def _make_folder(log_folder):
+    """The folder for the list of changes and the other ranks' files: one per job, on the file system the script works on.
+    Rank 0 chooses the name; a host that cannot write there has one of its own."""
+    if world.is_root():
+        _remove_abandoned(log_folder)
+    name = share(f"{PREFIX}{socket.gethostname()}-{os.getpid()}", "name of files folder")
+    for parent in ([] if log_folder == "-" else [log_folder]) + [os.getcwd(), tempfile.gettempdir()]:
+        folder = os.path.join(parent, name)
+        try:
+            os.makedirs(folder, mode=0o750, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
+        except OSError:
+            continue
+    raise native.LockstepError("no folder for files: the working directory and the temporary one cannot be written")
+
+
+def _remove_abandoned(log_folder):
+    """What a job that was killed left here."""
+    for path in glob.glob(os.path.join("." if log_folder == "-" else log_folder, f"{PREFIX}{socket.gethostname()}-*")):
+        pid = path.rpartition("-")[2]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_folder(folder):
+    journal.close()
+    overlay.close()
+    try:
+        os.rmdir(folder)  # by the last rank
+    except OSError:
+        pass
+
+
+def _is_writing(mode):
+    return isinstance(mode, str) and any(letter in mode for letter in "wax+")
+
+
+# ---- rank 0 --------------------------------------------------------------------------------------------------
+
+def touch(path, how=journal.CHANGE):
+    """Rank 0 is about to change this."""
+    if isinstance(path, int) or path is None:
+        return
+    path = os.path.abspath(os.fsdecode(path))
+    if not path.startswith(("/dev/", "/proc/", "/sys/")) and os.path.dirname(path) not in _hidden and "://" not in path:
+        journal.touch(path, how)
+
+
+def touch_folders(path):
+    """Rank 0 is about to make this folder, and those above it that are missing."""
+    path = os.path.abspath(os.fsdecode(path))
+    while "://" not in path and not os.path.exists(path):
+        touch(path)
+        path = os.path.dirname(path)
+
+
+def _attach_root():
+    def hooked_open(original, file, mode="r", *args, **kwargs):
+        if _is_writing(mode):
+            touch(file, journal.REWRITE if "w" in mode else journal.CHANGE)
+        return original(file, mode, *args, **kwargs)
+
+    _replace_open(hooked_open)
+
+    @hooks.wrap(os, "open")
+    def os_open(original, path, flags, *args, **kwargs):
+        if flags & (os.O_WRONLY | os.O_RDWR) and kwargs.get("dir_fd") is None:
+            touch(path, journal.REWRITE if flags & os.O_TRUNC else journal.CHANGE)
+        return original(path, flags, *args, **kwargs)
+
+    @hooks.wrap(os, "mkdir")
+    def mkdir(original, path, *args, **kwargs):
+        if kwargs.get("dir_fd") is None:
+            touch(path)
+        return original(path, *args, **kwargs)
+
+    def removing(original, path, *args, **kwargs):
+        if kwargs.get("dir_fd") is None:
+            touch(path, journal.REMOVE)
+        return original(path, *args, **kwargs)
+
+    for owner, name in ((os, "remove"), (os, "unlink"), (os, "rmdir"), (shutil, "rmtree")):
+        hooks.wrap(owner, name)(removing)
+
+    def moving(original, source, target, *args, **kwargs):
+        touch(source, journal.REMOVE)
+        touch(target)
+        return original(source, target, *args, **kwargs)
+
+    for name in ("rename", "replace"):
+        hooks.wrap(os, name)(moving)
+
+
+def _attach_root_tensorflow():
+    from tensorflow.python.lib.io import _pywrap_file_io as low
+
+    def changing(original, path, *args, **kwargs):
+        touch(path)
+        return original(path, *args, **kwargs)
+
+    for name in ("WritableFile", "CreateDir"):
+        hooks.wrap(low, name)(changing)
+
+    @hooks.wrap(low, "RecursivelyCreateDir")
+    def making(original, path, *args, **kwargs):
+        touch_folders(path)
+        return original(path, *args, **kwargs)
+
+    def removing(original, path, *args, **kwargs):
+        touch(path, journal.REMOVE)
+        return original(path, *args, **kwargs)
+
+    for name in ("DeleteFile", "DeleteRecursively"):
+        hooks.wrap(low, name)(removing)
+
+    def moving(original, source, target, *args, **kwargs):
+        touch(source, journal.REMOVE if original.__name__ == "RenameFile" else journal.CHANGE)
+        touch(target)
+        return original(source, target, *args, **kwargs)
+
+    for name in ("RenameFile", "CopyFile"):
+        hooks.wrap(low, name)(moving)
+
+
+def _replace_open(function):
+    hooks.wrap(builtins, "open")(function)
+    io.open = builtins.open
+
+
+# ---- order of listings, on every rank ------------------------------------------------------------------------
+
+def _attach_order():
+    @hooks.wrap(os, "listdir")
+    def listdir(original, path="."):
+        return _listed(original, path) if isinstance(path, int) or world.is_root() else sorted(_names(original, path))
+
+    @hooks.wrap(os, "scandir")
+    def scandir(original, path="."):
+        if not isinstance(path, int) and not world.is_root():
+            return _Entries(_entries(original, path))
+        with original(path) as entries:
+            found = {entry.name: entry for entry in entries}
+        return _Entries([found[name] for name in _listed(lambda _: list(found), path)])
+
+
+def _listed(original, path):
+    """Without Lockstep's own folders, which one process would not see."""
+    names = sorted(original(path))
+    if isinstance(path, int):
+        return names
+    full = os.path.abspath(os.fsdecode(path))
+    return [name for name in names if os.path.join(full, os.fsdecode(name)) not in _hidden]
+
+
+def _names(original, path):
+    name = overlay.full(path)
+    if name is None:
+        return _listed(original, path)
+    where = overlay.to_read(path)
+    add, leave_out = overlay.own_names(name)
+    names = set() if overlay.hides_all(name) else set(map(os.fsdecode, _listed(original, where)))
+    names = {found for found in names - leave_out if found in add or overlay.place(os.path.join(name, found)) is not None}
+    names |= add
+    return {os.fsencode(found) for found in names} if isinstance(path, bytes) else names
+
+
+def _entries(original, path):
+    where = overlay.to_read(path)
+    with original(where) as entries:
+        real = {entry.name: entry for entry in entries}
+    names = sorted(_names(lambda _: list(real), path))
+    return [real[name] if name in real and where == path and overlay.to_read(real[name].path) == real[name].path
+            else _Entry(name, os.path.join(path, name)) for name in names]
+
+
+class _Entries:
+    """What os.scandir gives: an iterator that can be closed."""
+
+    def __init__(self, entries):
+        self._entries = iter(entries)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self._entries)
+
+    def close(self):
+        self._entries = iter(())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class _Entry:
+    """An os.DirEntry of a file in the overlay."""
+
+    def __init__(self, name, path):
+        self.name, self.path = name, path
+
+    def __fspath__(self):
+        return self.path
+
+    def is_dir(self, *, follow_symlinks=True):
+        return os.path.isdir(self.path)
+
+    def is_file(self, *, follow_symlinks=True):
+        return os.path.isfile(self.path)
+
+    def is_symlink(self):
+        return os.path.islink(self.path)
+
+    def stat(self, *, follow_symlinks=True):
+        return os.stat(self.path, follow_symlinks=follow_symlinks)
+
+    def inode(self):
+        return self.stat().st_ino
+
+
+# ---- other ranks ---------------------------------------------------------------------------------------------
+
+def _attach_temporary():
+    """Temporary files have names of their own on each rank: they are real."""
+    def private(original, *args, **kwargs):
+        with world.alone():
+            result = original(*args, **kwargs)
+        overlay.add_private(result if isinstance(result, (str, bytes)) else result[1])
+        return result
+
+    for name in ("mkdtemp", "_mkstemp_inner"):
+        hooks.wrap(tempfile, name)(private)
+
+
+def _attach_open():
+    def hooked_open(original, file, mode="r", *args, **kwargs):
+        if isinstance(file, int) or not isinstance(file, (str, bytes, os.PathLike)):
+            return original(file, mode, *args, **kwargs)
+        if not _is_writing(mode):
+            return _read(file, lambda where: original(where, mode, *args, **kwargs))
+        where = overlay.to_write(file, keeps="a" in mode or "r" in mode, creates="r" not in mode, is_new="x" in mode)
+        opened = original(where, mode.replace("x", "w"), *args, **kwargs)
+        if where is not file:
+            overlay.note_open(file, weakref.ref(opened))
+        return opened
+
+    _replace_open(hooked_open)
+
+    @hooks.wrap(os, "open")
+    def os_open(original, path, flags, mode=0o777, *, dir_fd=None):
+        if dir_fd is not None:
+            return original(path, flags, mode, dir_fd=dir_fd)
+        if not flags & (os.O_WRONLY | os.O_RDWR):
+            return _read(path, lambda where: original(where, flags, mode), os.close)
+        where = overlay.to_write(path, keeps=not flags & os.O_TRUNC, creates=bool(flags & os.O_CREAT),
+                                 is_new=bool(flags & os.O_EXCL))
+        return original(where, flags & ~os.O_EXCL if where is not path else flags, mode)
+
+
+def _read(path, act, close=lambda result: getattr(result, "close", bool)()):
+    """act(where the path is to be read).  Rank 0 may change it in the same moment: then once more."""
+    where = overlay.to_read(path)
+    try:
+        result = act(where)
+    except FileNotFoundError:
+        again = overlay.to_read(path)
+        if again == where:
+            raise
+        return act(again)
+    try:
+        again = overlay.to_read(path)
+    except FileNotFoundError:
+        close(result)
+        raise
+    if again == where:
+        return result
+    close(result)
+    return act(again)
+
+
+def _attach_reading():
+    def reading(original, path, *args, **kwargs):
+        if isinstance(path, int) or kwargs.get("dir_fd") is not None:
+            return original(path, *args, **kwargs)
+        return _read(path, lambda where: original(where, *args, **kwargs))
+
+    for name in ("stat", "lstat", "readlink"):
+        hooks.wrap(os, name)(reading)
+
+    @hooks.wrap(os, "access")
+    def access(original, path, mode, **kwargs):
+        try:
+            return reading(original, path, mode, **kwargs)
+        except FileNotFoundError:
+            return False
+
+    @hooks.wrap(os, "chdir")
+    def chdir(original, path):
+        name = None if isinstance(path, int) else overlay.full(path)
+        if name is not None and overlay.is_folder(name):
+            overlay._wait(lambda: overlay._is_there(name))  # rank 0 is about to make it
+        return original(path)
+
+
+def _attach_changes():
+    @hooks.wrap(os, "mkdir")
+    def mkdir(original, path, mode=0o777, *, dir_fd=None):
+        if dir_fd is not None:
+            return original(path, mode, dir_fd=dir_fd)
+        return overlay.make_folder(path)
+
+    def removing(original, path, *args, **kwargs):
+        if kwargs.get("dir_fd") is not None or not overlay.remove(path):
+            return original(path, *args, **kwargs)
+        return None
+
+    for name in ("remove", "unlink", "rmdir"):
+        hooks.wrap(os, name)(removing)
+
+    @hooks.wrap(shutil, "rmtree")
+    def rmtree(original, path, ignore_errors=False, *args, **kwargs):
+        try:
+            if not overlay.remove(path, is_tree=True):
+                original(path, ignore_errors, *args, **kwargs)
+        except FileNotFoundError:
+            if not ignore_errors and not any(args) and not any(kwargs.values()):
+                raise
+
+    def moving(original, source, target, *args, **kwargs):
+        if not overlay.rename(source, target):
+            original(source, target, *args, **kwargs)
+
+    for name in ("rename", "replace"):
+        hooks.wrap(os, name)(moving)
+
+    def changing(original, path, *args, **kwargs):
+        if isinstance(path, int):
+            return original(path, *args, **kwargs)
+        where = overlay.full(path)
+        if where is None:
+            return original(path, *args, **kwargs)
+        if overlay._own.get(where) == overlay.FILE:
+            return original(overlay.shadow(where), *args, **kwargs)
+        return None  # rank 0 changes the mode or the time of a real file
+
+    for name in ("chmod", "utime", "chown", "setxattr"):
+        if hasattr(os, name):
+            hooks.wrap(os, name)(changing)
+
+    @hooks.wrap(os, "truncate")
+    def truncate(original, path, length):
+        return original(path if isinstance(path, int) else overlay.to_write(path, keeps=True, creates=False), length)
+
+    @hooks.wrap(os, "symlink")
+    def symlink(original, source, target, **kwargs):
+        name = overlay.full(target)
+        if name is None or kwargs.get("dir_fd") is not None:
+            return original(source, target, **kwargs)
+        return overlay._wait(lambda: overlay._is_there(name))
+
+
+def _attach_h5py():
+    """HDF5 locks what it writes: the same file opened by two ranks is an error."""
+    def hook(h5py):
+        @hooks.wrap(h5py.File, "__init__")
+        def init(original, self, name, mode="r", *args, **kwargs):
+            if isinstance(name, (str, bytes, os.PathLike)) and kwargs.get("driver") not in ("core", "fileobj"):
+                if world.is_root():
+                    if mode != "r":
+                        touch(name, journal.REWRITE if mode == "w" else journal.CHANGE)
+                elif mode == "r":
+                    name = overlay.to_read(name)
+                else:
+                    name = overlay.to_write(name, keeps=mode in ("a", "r+"), creates=mode != "r+", is_new=mode in ("x", "w-"))
+            return original(self, name, mode, *args, **kwargs)
+
+    after_import("h5py", hook)
+
+
+def after_import(name, function):
+    """function(module) now if it is imported already, or else at the end of its import."""
+    if name in sys.modules:
+        function(sys.modules[name])
+        return
+    from lockstep import start
+    start.after_import(name, function)
+
+
+# ---- TensorFlow's file functions -----------------------------------------------------------------------------
+
+def _attach_tensorflow():
+    """tf.io.gfile and all of TensorFlow's Python code go through one module in C++."""
+    from tensorflow.python.framework import errors
+    from tensorflow.python.lib.io import _pywrap_file_io as low
+
+    def local(path):
+        text = os.fsdecode(path)
+        return None if "://" in text else text
+
+    def reading(original, path, *args, **kwargs):
+        if local(path) is None:
+            return original(path, *args, **kwargs)
+        return original(_like(path, _or_itself(local(path))), *args, **kwargs)
+
+    for name in ("FileExists", "IsDirectory", "Stat", "BufferedInputStream"):
+        if hasattr(low, name):
+            hooks.wrap(low, name)(reading)
+
+    @hooks.wrap(low, "WritableFile")
+    def writable(original, path, mode, *args):
+        if local(path) is None:
+            return original(path, mode, *args)
+        mode_text = os.fsdecode(mode)
+        where = overlay.to_write(local(path), keeps="a" in mode_text or "r" in mode_text)
+        return original(_like(path, where), mode, *args)
+
+    @hooks.wrap(low, "GetChildren")
+    def children(original, path, *args):
+        if local(path) is None:
+            return original(path, *args)
+        return sorted(os.listdir(local(path))) if overlay.exists(overlay.full(local(path)) or local(path)) else original(path, *args)
+
+    @hooks.wrap(low, "GetMatchingFiles")
+    def matching(original, pattern, *args):
+        if local(pattern) is None:
+            return original(pattern, *args)
+        real = [path for path in original(pattern, *args) if overlay.exists(overlay.full(path) or os.fsdecode(path))]
+        text = local(pattern)
+        own = overlay.own_matches(os.path.abspath(text))
+        prefix = "" if text.startswith("/") else os.path.abspath(".") + "/"
+        return sorted({*map(os.fsdecode, real), *(path.removeprefix(prefix) for path in own)})
+
+    def doing(what):
+        def hooked(original, path, *args, **kwargs):
+            if local(path) is None:
+                return None  # rank 0 does it
+            try:
+                return what(local(path), *(os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes))))
+            except FileNotFoundError as error:
+                raise errors.NotFoundError(None, None, f"{error.filename}; {error.strerror}") from None
+
+        return hooked
+
+    for name, what in (("DeleteFile", os.remove), ("DeleteRecursively", shutil.rmtree), ("RenameFile", os.replace),
+                       ("CreateDir", functools.partial(os.makedirs, exist_ok=True)), ("CopyFile", shutil.copyfile),
+                       ("RecursivelyCreateDir", functools.partial(os.makedirs, exist_ok=True))):
+        hooks.wrap(low, name)(doing(what))
+
+
+def _or_itself(path):
+    """TensorFlow has its own words for what is missing."""
+    try:
+        return overlay.to_read(path)
+    except FileNotFoundError:
+        return path if not overlay._is_there(path) else overlay.shadow(path)
+
+
+def _like(path, where):
+    return os.fsencode(where) if isinstance(path, bytes) else where

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the front ends of Keras 3 and tf_keras share: steps on a slice of the batch, losses of slices, agreed stops."""
+import functools
+
+import tensorflow as tf
+
+from lockstep import audit, gradients, hooks, ops, summary, world
+from lockstep.slices import current, own, part as parts
+
+
+def on_slice(step):
+    """step(*objects, data) is given this rank's slice of the batch; what it logs are numbers of the batch."""
+    @functools.wraps(step)
+    def step_on_slice(*arguments):
+        *objects, data = arguments
+        part, data = parts.cut(data)
+        summary.count(part)
+        with current.scope(part):
+            return global_logs(step(*objects, data), part)
+
+    return step_on_slice
+
+
+def on_delivered(step):
+    """The same for a batch that a loop of the script has cut already."""
+    @functools.wraps(step)
+    def step_on_delivered(*arguments):
+        return global_logs(step(*arguments), current.now())
+
+    return step_on_delivered
+
+
+def on_own(step):
+    """The same for a batch that is this rank's part already (lockstep.data)."""
+    @functools.wraps(step)
+    def step_on_own(*arguments):
+        *objects, data = arguments
+        part = own.part_of(data)
+        summary.note_sliced()
+        with current.scope(part):
+            return global_logs(step(*objects, own.with_a_row(data, part)), part)
+
+    return step_on_own
+
+
+def counted(function, model):
+    """A train function whose calls are steps."""
+    audit.watch_model(model)
+
+    @functools.wraps(function)
+    def train(*args):
+        logs = function(*args)
+        gradients.note_step()
+        return logs
+
+    return train
+
+
+def global_logs(logs, part):
+    """What a train_step of the script returns besides the results of metrics are numbers of the slice.
+
+    Results of metrics are equal on all ranks already; the mean of what is equal is that."""
+    if world.size == 1 or not isinstance(logs, dict):
+        return logs
+    return {name: _global_number(name, value, part) for name, value in logs.items()}
+
+
+def _global_number(name, value, part):
+    if isinstance(value, dict):
+        return {key: _global_number(f"{name}/{key}", item, part) for key, item in value.items()}
+    if not tf.is_tensor(value):
+        return value
+    value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
+    if value.shape.rank != 0 or not value.dtype.is_floating:
+        return value
+    return ops.allreduce(value, current.numbered(f"log/{name}"), **part.reduction())
+
+
+# ---- losses --------------------------------------------------------------------------------------------------
+# The mean over ranks weighs a slice by its samples.  Losses that were divided by something else, or not at all, are
+# brought to that: the weighted mean of the slices' losses is then the loss of the batch.
+
+def is_sliced():
+    part = current.now()
+    return world.size > 1 and not (part.is_static and part.is_whole)
+
+
+def sum_as_mean(loss):
+    """A loss that was summed over the slice."""
+    part = current.now()
+    share = part.share() if part.is_static else tf.where(part.is_whole, tf.constant(1.0, tf.float64), part.share())
+    return tf.math.divide_no_nan(loss, tf.cast(share, loss.dtype))
+
+
+def divided_by_all(own, what):
+    """own / the mean of all ranks' own.  Losses have no names; they come in the same order on all ranks."""
+    part = current.now()
+    together = ops.allreduce(own, current.numbered(f"loss/{what}"), **part.reduction())
+    return tf.stop_gradient(tf.math.divide_no_nan(own, together))
+
+
+def valid_part(mask, dtype):
+    return tf.reduce_mean(tf.cast(tf.cast(mask, tf.bool), dtype))
+
+
+# ---- stopping ------------------------------------------------------------------------------------------------
+
+def attach_stops(callback_list_class, package):
+    """model.stop_training is a decision that all ranks take together: one wants to stop, so do all.
+
+    Callbacks that decide by logs decide alike; those that look at a clock or at a file may not.  After a batch only
+    callbacks of the script are asked, and only where they act on batches."""
+    @hooks.wrap(callback_list_class, "on_epoch_end")
+    def on_epoch_end(original, self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        _agree_to_stop(self.model)
+
+    @hooks.wrap(callback_list_class, "on_train_batch_end")
+    def on_train_batch_end(original, self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if any(_acts_on_batches(callback, package) for callback in self.callbacks):
+            _agree_to_stop(self.model)
+
+
+def _acts_on_batches(callback, package):
+    for cls in type(callback).__mro__:
+        if cls.__module__.split(".")[0] == package:
+            return False
+        if any(name in cls.__dict__ for name in ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin",
+                                                 "on_batch_end", "on_epoch_begin")):
+            return True
+    return False
+
+
+def _agree_to_stop(model):
+    if world.size > 1 and model is not None:
+        wish = tf.constant(int(bool(model.stop_training)), tf.int32)
+        model.stop_training = bool(ops.allreduce(wish, "stop_training", op="max"))

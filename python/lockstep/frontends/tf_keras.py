@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf_keras, which is tf.keras with TF_USE_LEGACY_KERAS=1 (tf_keras 2.16 to 2.21).
+
+Seams: Model.make_train_function and its kin make the functions that call train_step, test_step and predict_step; before
+they do, the classes of the model get steps that work on this rank's slice.  tf_keras takes the gradients of fit with the
+tape (tape.py); its losses and metrics are those of Keras 3 in other files."""
+import functools
+
+import tensorflow as tf
+
+from lockstep import batchnorm, hooks, metrics, ops
+from lockstep.frontends import steps
+from lockstep.slices import current, part as parts
+
+
+def attach():
+    from tf_keras.src import callbacks
+    from tf_keras.src.engine import training
+    from tf_keras.src.metrics import base_metric
+    _attach_steps(training.Model)
+    _attach_losses()
+    _attach_batchnorm()
+    steps.attach_stops(callbacks.CallbackList, "tf_keras")
+    metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
+        read=lambda variable: variable.read_value(), assign=lambda variable, value: variable.assign(value),
+        compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras"))
+
+
+def _compute_with(metric, result, totals):
+    """result() reads the variables: they hold the totals meanwhile."""
+    own = [tf.identity(variable.read_value()) for variable in metric.variables]
+    with tf.control_dependencies(own):
+        set_totals = [variable.assign(total) for variable, total in zip(metric.variables, totals)]
+    with tf.control_dependencies(set_totals):
+        figures = tf.nest.map_structure(tf.identity, result())
+    with tf.control_dependencies(tf.nest.flatten(figures)):
+        put_back = [variable.assign(value) for variable, value in zip(metric.variables, own)]
+    with tf.control_dependencies(put_back):
+        return tf.nest.map_structure(tf.identity, figures)
+
+
+# ---- steps ---------------------------------------------------------------------------------------------------
+
+def _attach_steps(model_class):
+    for kind, hook in (("train", _train_or_test), ("test", _train_or_test), ("predict", _predict)):
+        _attach_step(model_class, kind, hook)
+
+
+def _attach_step(model_class, kind, hook):
+    @hooks.wrap(model_class, f"make_{kind}_function")
+    def make_function(original, self, *args, **kwargs):
+        for cls in type(self).__mro__:
+            if issubclass(cls, model_class):
+                _hook_step(cls, f"{kind}_step", hook)
+        function = original(self, *args, **kwargs)
+        if hasattr(function, "_lockstep"):  # made before
+            return function
+        function = _in_scope(function)
+        return steps.counted(function, self) if kind == "train" else function
+
+
+def _hook_step(cls, name, hook):
+    original = cls.__dict__.get(name)
+    if original is None or hasattr(original, "_lockstep"):
+        return
+
+    @functools.wraps(original)
+    def step(self, data):
+        if current.has_part():  # super().train_step: the batch was cut already
+            return original(self, data)
+        return hook(original, self, data)
+
+    step._lockstep = name
+    setattr(cls, name, step)
+
+
+def _in_scope(function):
+    """The function takes batches from an iterator by itself; they are cut in the step, not by loops.py."""
+    @functools.wraps(function)
+    def function_in_scope(*args):
+        with current.scope(None):
+            return function(*args)
+
+    function_in_scope._lockstep = "scope"
+    return function_in_scope
+
+
+def _train_or_test(original, self, data):
+    return steps.on_slice(original)(self, data)
+
+
+def _predict(original, self, data):
+    """Rows are gathered in the function itself, where XLA has no such operator, and where the steps of one execution may
+    overlap; there every rank computes all rows."""
+    if ops.is_in_xla() or _steps_per_execution(self) > 1:
+        with current.scope(parts.WHOLE):
+            return original(self, data)
+    part, data = parts.cut(data)
+    with current.scope(part):
+        outputs = original(self, data)
+    flat = tf.nest.flatten(outputs)
+    return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
+
+
+def _steps_per_execution(model):
+    with tf.init_scope():
+        number = model._steps_per_execution
+        return 1 if number is None else int(tf.convert_to_tensor(number))
+
+
+# ---- losses --------------------------------------------------------------------------------------------------
+
+def _attach_losses():
+    from tf_keras.src.utils import losses_utils
+
+    @hooks.wrap(losses_utils, "apply_valid_mask")
+    def apply_valid_mask(original, losses, sw, mask, reduction):
+        merged = original(losses, sw, mask, reduction)
+        if mask is None or reduction not in ("auto", "sum_over_batch_size") or not steps.is_sliced():
+            return merged
+        factor = steps.divided_by_all(steps.valid_part(mask, losses.dtype), "mask")
+        return tf.where(tf.math.is_finite(merged), merged, 0) * factor  # a slice may have no valid entry
+
+    @hooks.wrap(losses_utils, "reduce_weighted_loss")
+    def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
+        loss = original(weighted_losses, reduction)
+        if reduction != "sum" or not steps.is_sliced() or weighted_losses.shape.rank == 0:
+            return loss
+        return steps.sum_as_mean(loss)
+
+
+# ---- batch normalisation -------------------------------------------------------------------------------------
+
+def _attach_batchnorm():
+    from tf_keras.src.layers.normalization.batch_normalization import BatchNormalizationBase as Base
+
+    def is_training(layer, args, kwargs):
+        training = layer._get_training_value(kwargs.get("training", args[1] if len(args) > 1 else None))
+        return not tf.is_tensor(training) and bool(training)
+
+    batchnorm.attach_call(Base, is_training, lambda variable, value: variable.assign(value))
+
+    @hooks.wrap(Base, "build")
+    def build(original, self, input_shape):
+        if batchnorm.is_synchronized():
+            self.fused = False  # the fused operator has no place for the other ranks' rows
+        return original(self, input_shape)
+
+    @hooks.wrap(Base, "_calculate_mean_and_var")
+    def calculate(original, self, inputs, reduction_axes, keep_dims, mask=None):
+        if not batchnorm.is_synchronized() or not steps.is_sliced():
+            return original(self, inputs, reduction_axes, keep_dims, mask)
+        return batchnorm.moments(self, inputs, reduction_axes, keep_dims, mask, epsilon=0.0)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loss that a training loop prints is that of the batch, not of the rank's slice of it.
+
+  loss = train_step(x, y)    a function that takes gradients gives back the weighted means over all ranks of the scalars
+                             that it returns (of equal ones: the same); seam: func_graph_from_py_func, which traces
+  float(loss), print(loss)   eagerly, a scalar whose gradient was taken is read as the mean over all ranks; seam:
+                             _EagerTensorBase._numpy, which everything that reads a tensor's value calls
+
+Calculations with an eager loss use the slice's value: gradients flow through them.  Derivatives of what a function
+returns stay local too: they are reduced where they are taken with respect to variables."""
+import functools
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph, ops as framework_ops
+
+from lockstep import gradients, hooks, ops, world
+from lockstep.slices import current
+
+
+def attach():
+    if world.size == 1:
+        return
+    gradients.listen(_note_gradient)
+
+    @hooks.wrap(func_graph, "func_graph_from_py_func")
+    def trace(original, name, python_func, *args, **kwargs):
+        return original(name, _reporting(python_func), *args, **kwargs)
+
+    @hooks.wrap(framework_ops._EagerTensorBase, "_numpy")
+    def read(original, self):
+        return original(getattr(self, "_lockstep_number", self))
+
+
+def _note_gradient(_sources=()):
+    """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
+    if not tf.executing_eagerly() and not current.is_scoped():
+        tf.compat.v1.get_default_graph()._lockstep_reports = True
+
+
+def _is_number(value):
+    return tf.is_tensor(value) and not isinstance(value, tf.Variable) and value.dtype.is_floating and value.shape.rank == 0
+
+
+# ---- what a function returns ---------------------------------------------------------------------------------
+
+def _reporting(python_func):
+    @functools.wraps(python_func)
+    def function(*args, **kwargs):
+        result = python_func(*args, **kwargs)
+        if getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", False):
+            return _with_numbers_of_all(result)
+        return result
+
+    return function
+
+
+def _with_numbers_of_all(result):
+    flat = tf.nest.flatten(result)
+    numbers = [i for i, value in enumerate(flat) if _is_number(value)]
+    own = [flat[i] for i in numbers]
+    names = [current.numbered("number") for _ in own]
+    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **current.now().reduction())
+    for i, value, number in zip(numbers, own, reduced):
+        number.set_shape(())
+        flat[i] = _with_derivative_of(value, number)
+    return tf.nest.pack_sequence_as(result, flat)
+
+
+def _with_derivative_of(own, number):
+    @tf.custom_gradient
+    def replaced(_):
+        return tf.identity(number), lambda gradient: gradient
+
+    return replaced(own)
+
+
+# ---- eager losses --------------------------------------------------------------------------------------------
+
+def note_target(target):
+    """Gradients of this were reduced: whoever reads it shall see the batch's."""
+    if not tf.executing_eagerly() or current.is_scoped() or world.size == 1:
+        return
+    part = current.now()
+    if part.is_whole:
+        return
+    numbers = [value for value in tf.nest.flatten(target) if _is_number(value)]
+    reduced = ops.allreduce_group(numbers, [f"number/{i}" for i in range(len(numbers))], **part.reduction())
+    for value, number in zip(numbers, reduced):
+        value._lockstep_number = number

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LOCKSTEP_BATCH=per-rank: each rank computes whole batches of the script, n of them make one step.
+
+    batches    0 1 2 | 3 4 5 | 6          3 ranks, 7 batches: 3 steps instead of 7
+    rank 0     0       3       6
+    rank 1       1       4     (6)        computes, but counts nothing
+    rank 2         2       5   (6)
+
+Gradients are weighted by the rows of each rank's batch, so the step is that of one process with the batches put together.
+All ranks have the same number of steps."""
+import tensorflow as tf
+
+from lockstep import native, world
+from lockstep.slices import part as parts
+
+
+def is_on():
+    return world.size > 1 and native.setting("BATCH") == "per-rank" and native.setting("SHARD") != "off"
+
+
+def steps(number):
+    """The number of steps that take so many batches."""
+    return None if number is None else -(-number // world.size)
+
+
+class FewerBatches:
+    """A data adapter of Keras, of which one step takes a batch for each rank."""
+
+    def __init__(self, adapter):
+        self._adapter = adapter
+
+    @property
+    def num_batches(self):
+        return steps(self._adapter.num_batches)
+
+    def __getattr__(self, name):
+        return getattr(self._adapter, name)
+
+
+def grouped(dataset):
+    """A data set of batches with this rank's batch of each group of n, as Rows."""
+    made = dataset.window(world.size).flat_map(_own_batch)
+    cardinality = int(dataset.cardinality())
+    if cardinality == tf.data.UNKNOWN_CARDINALITY:
+        return made
+    number = cardinality if cardinality == tf.data.INFINITE_CARDINALITY else steps(cardinality)
+    return made.apply(tf.data.experimental.assert_cardinality(number)).prefetch(tf.data.AUTOTUNE)
+
+
+def _own_batch(*window):
+    batches = tf.data.Dataset.zip(window if len(window) > 1 else window[0])
+    sizes = batches.map(_rows)
+    total = sizes.reduce(tf.constant(0, tf.int64), tf.add)
+    before = sizes.take(world.rank).reduce(tf.constant(0, tf.int64), tf.add)
+
+    def own(*batch):
+        return parts.Rows(tf.stack([before, _rows(*batch), total]), _element(batch))
+
+    def idle(*batch):
+        return parts.Rows(tf.stack([tf.zeros_like(total), tf.zeros_like(total), total]), _element(batch))
+
+    return batches.skip(world.rank).take(1).map(own).concatenate(batches.take(1).map(idle)).take(1)
+
+
+def _element(arguments):
+    return arguments if len(arguments) > 1 else arguments[0]
+
+
+def _rows(*batch):
+    """The number of rows; a batch without any counts as one."""
+    items = [item for item in tf.nest.flatten(batch) if parts._is_batched(item)]
+    total = parts._total(items) if items else None
+    return tf.constant(1, tf.int64) if total is None else tf.cast(total, tf.int64)
+
+
+def next_group(fetch):
+    """The same for a loop in Python; fetch() gives its next batch."""
+    group = [fetch()]
+    for _ in range(world.size - 1):
+        try:
+            group.append(fetch())
+        except (StopIteration, tf.errors.OutOfRangeError):
+            break
+    sizes = [int(_rows(batch)) for batch in group]
+    if world.rank >= len(group):
+        return parts.Rows((0, 0, sum(sizes)), group[0])
+    return parts.Rows((sum(sizes[:world.rank]), sizes[world.rank], sum(sizes)), group[world.rank])
+
+
+def rate_factor(step):
+    """What a learning rate is multiplied with at this step (a number, or a tensor of them)."""
+    if not is_on() or native.setting("LR_SCALE") not in ("on", "1", "true", "yes"):
+        return None
+    warmup = int(native.setting("LR_WARMUP_STEPS"))
+    if warmup == 0:
+        return float(world.size)
+    reached = tf.minimum((tf.cast(step, tf.float32) + 1) / warmup, 1.0)
+    return 1.0 + (world.size - 1) * reached

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LS_DATA_CRC_INT_H
+#define LS_DATA_CRC_INT_H
+
+#include <stdbool.h>
+
+#include "data/crc.h"
+
+/* crc_x86.c.  Without the instructions the first two are false and the others are not called. */
+bool     ls_crc_x86_has_32(void);
+bool     ls_crc_x86_has_32c(void);
+uint32_t ls_crc_x86_32(uint32_t crc, const unsigned char *bytes, size_t count);
+uint32_t ls_crc_x86_32c(uint32_t crc, const unsigned char *bytes, size_t count);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For x86 processors with AVX2; built with -mavx2 -mbmi -mbmi2.  No branch depends on the number of digits or
+ * the place of the point, which differ from field to field and would be mispredicted:
+ *
+ *   32 bytes up to the end of the field     x x , - 1 2 . 3 4 5
+ *   the same, one byte earlier              x x x , - 1 2 . 3 4
+ *   the latter up to the point              x x x , - 1 2 3 4 5    the digits side by side, at the right edge
+ *   without what is no digit                          1 2 3 4 5    and then pairs, fours and eights of them
+ * are added up
+ */
+#include "data/csv_plain.h"
+
+#if defined(__AVX2__) && defined(__BMI__)
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "data/decimal_int.h"
+
+#define WIDTH 32
+
+/* From byte WIDTH - n on: the last n bytes of a vector. */
+static const uint8_t last_bytes[2 * WIDTH] = {
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+};
+
+/* The value of up to 19 digits at the right edge, the rest 0. */
+static inline uint64_t sum_digits(__m256i digits)
+{
+    const __m256i pairs  = _mm256_maddubs_epi16(digits, _mm256_set1_epi16(0x010a));
+    const __m256i fours  = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00010064));
+    const __m256i packed = _mm256_packus_epi32(fours, fours);
+    const __m256i eights = _mm256_madd_epi16(packed, _mm256_set1_epi32(0x00012710));
+
+    const uint64_t low =
+        (uint64_t)_mm256_extract_epi64(eights, 2); /* the last 16 digits: two numbers of eight */
+    const uint64_t high = (uint32_t)_mm256_extract_epi32(eights, 1); /* the three before */
+
+    return high * 10000000000000000 + (low & UINT32_MAX) * 100000000 + (low >> 32);
+}
+
+typedef struct plain {
+    uint64_t digits;
+    int      num_after; /* the point */
+    bool     is_negative;
+} plain_t;
+
+/* False: not plain. */
+static inline bool take(const char *begin, const char *end, plain_t *plain_p)
+{
+    const bool    is_negative = (*begin == '-');
+    const long    length      = (end - begin) - is_negative;
+    const __m256i bytes       = _mm256_loadu_si256((const void *)(end - WIDTH));
+    const __m256i earlier     = _mm256_loadu_si256((const void *)(end - WIDTH - 1));
+
+    if (length < 1 || length >= WIDTH) {
+        return false;
+    }
+    const uint32_t points = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('.'))) &
+                            ~(UINT32_MAX >> length);
+    const int has_point = (points != 0);
+    const int num_after = has_point ? 31 - __builtin_ctz(points) : 0;
+    const int num       = (int)length - has_point;
+    /* has_point: all but the last num_after bytes come one byte later; otherwise none does. */
+    const __m256i as_is  = _mm256_loadu_si256((const void *)(last_bytes + (has_point ? num_after : WIDTH)));
+    const __m256i valid  = _mm256_loadu_si256((const void *)(last_bytes + num));
+    const __m256i text   = _mm256_blendv_epi8(earlier, bytes, as_is);
+    const __m256i digits = _mm256_and_si256(_mm256_sub_epi8(text, _mm256_set1_epi8('0')), valid);
+    const __m256i wrong  = _mm256_subs_epu8(digits, _mm256_set1_epi8(9));
+
+    if (num < 1 || num > LS_DECIMAL_MAX_DIGITS || !_mm256_testz_si256(wrong, wrong)) {
+        return false;
+    }
+    *plain_p = (plain_t){sum_digits(digits), num_after, is_negative};
+    return true;
+}
+
+/* e+dd or e-dd at the end is taken off. */
+static inline int take_exponent(const char *begin, const char **end)
+{
+    const char *e = *end - 4;
+
+    if (e <= begin || (*e | 0x20) != 'e') {
+        return 0;
+    }
+    const unsigned tens = (unsigned)(unsigned char)e[2] - '0', ones = (unsigned)(unsigned char)e[3] - '0';
+
+    if ((e[1] != '-' && e[1] != '+') || tens > 9 || ones > 9) {
+        return 0;
+    }
+    *end = e;
+    return e[1] == '-' ? -(int)(tens * 10 + ones) : (int)(tens * 10 + ones);
+}
+
+/* ---- fields of up to eight bytes, in a word ------------------------------------------------------- */
+
+#define EACH(_byte) (0x0101010101010101 * (uint64_t)(_byte))
+
+/* The bytes up to the end as digits, those before the field as 0; false where the field has another length.
+ */
+static inline bool load_short(const char *begin, const char *end, bool is_negative, uint64_t *word_p)
+{
+    const size_t length = (size_t)(end - begin) - is_negative;
+    uint64_t     word;
+
+    if (length - 1 >= sizeof(word)) {
+        return false;
+    }
+    memcpy(&word, end - sizeof(word), sizeof(word));
+    *word_p = (word ^ EACH('0')) & (UINT64_MAX << (64 - 8 * length));
+    return true;
+}
+
+static inline bool is_all_digits(uint64_t word)
+{
+    return (((word + EACH(0x80 - 10)) | word) & EACH(0x80)) == 0;
+}
+
+/* The first digit is in the lowest byte. */
+static inline uint32_t sum_short(uint64_t word)
+{
+    word = word * 10 + (word >> 8);
+    return (uint32_t)(((word & 0x000000ff000000ff) * 0x000f424000000064 +
+                       ((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+                      32);
+}
+
+static inline bool take_short_double(const char *begin, const char *end, double *value_p)
+{
+    static const double powers[]    = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    const bool          is_negative = (*begin == '-');
+    uint64_t            word;
+    unsigned            num_after = 0;
+
+    if (!load_short(begin, end, is_negative, &word)) {
+        return false;
+    }
+    const uint64_t others = word ^ EACH('.' ^ '0');
+    const uint64_t points = (others - EACH(1)) & ~others & EACH(0x80);
+
+    if (points != 0) { /* the digits before it move one byte on */
+        const unsigned place = (unsigned)__builtin_ctzll(points) / 8;
+        const uint64_t after = (UINT64_MAX << 8) << (8 * place);
+
+        if (end - begin - is_negative == 1) {
+            return false;
+        }
+        word      = (word & after) | ((word << 8) & ~after);
+        num_after = 7 - place;
+    }
+    if (!is_all_digits(word)) {
+        return false;
+    }
+    const double value =
+        (double)sum_short(word) / powers[num_after]; /* both are exact, so this is the nearest */
+
+    *value_p = is_negative ? -value : value;
+    return true;
+}
+
+static inline bool take_short_integer(const char *begin, const char *end, int64_t *value_p)
+{
+    const bool is_negative = (*begin == '-');
+    uint64_t   word;
+
+    if (!load_short(begin, end, is_negative, &word) || !is_all_digits(word)) {
+        return false;
+    }
+    *value_p = is_negative ? -(int64_t)sum_short(word) : (int64_t)sum_short(word);
+    return true;
+}
+
+/* ---- columns -------------------------------------------------------------------------------------- */
+
+static inline void span(const ls_csv_plain_t *fields, size_t i, const char **begin_p, const char **end_p)
+{
+    const uint32_t *end = fields->ends + i * fields->stride;
+
+    *begin_p = fields->data + (uint32_t)(end[-1] + 1);
+    *end_p   = fields->data + *end;
+    if (fields->has_cr) {
+        *end_p -= (*end_p > *begin_p && (*end_p)[-1] == '\r');
+    }
+}
+
+/* Loops of their own for short and for long fields: together they need more registers than there are. */
+static __attribute__((noinline)) size_t take_short_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
+{
+    for (; i < fields->count; i++) {
+        const char *begin, *end;
+
+        span(fields, i, &begin, &end);
+        if (!take_short_double(begin, end, &to[i])) {
+            break;
+        }
+    }
+    return i;
+}
+
+static __attribute__((noinline)) size_t take_long_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
+{
+    for (; i < fields->count; i++) {
+        const char *begin, *end;
+        plain_t     plain;
+        uint64_t    bits = 0;
+
+        span(fields, i, &begin, &end);
+        if (end - begin <= (ptrdiff_t)sizeof(bits)) {
+            break;
+        }
+        const int exponent = take_exponent(begin, &end);
+
+        if (!take(begin, end, &plain) ||
+            (plain.digits != 0 && !ls_decimal_product(plain.digits, exponent - plain.num_after, &bits))) {
+            break;
+        }
+        bits |= (uint64_t)plain.is_negative << 63;
+        memcpy(&to[i], &bits, sizeof(bits));
+    }
+    return i;
+}
+
+static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
+{
+    size_t done = 0, before;
+
+    do {
+        before = done;
+        done   = take_short_doubles(fields, done, to);
+        done   = take_long_doubles(fields, done, to);
+    } while (done != before);
+    return done;
+}
+
+static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
+{
+    for (size_t i = 0; i < fields->count; i++) {
+        const char *begin, *end;
+        plain_t     plain;
+
+        span(fields, i, &begin, &end);
+        if (take_short_integer(begin, end, &to[i])) {
+            continue;
+        }
+        if (!take(begin, end, &plain) || plain.num_after > 0 || plain.digits > INT64_MAX ||
+            *(end - 1) == '.') {
+            return i;
+        }
+        to[i] = plain.is_negative ? -(int64_t)plain.digits : (int64_t)plain.digits;
+    }
+    return fields->count;
+}
+
+static const ls_csv_plain_ops_t avx2_ops = {.doubles = take_doubles, .integers = take_integers};
+
+const ls_csv_plain_ops_t *ls_csv_plain_get(void)
+{
+    __builtin_cpu_init();
+    return (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+               ? &avx2_ops
+               : NULL;
+}
+
+#else
+
+const ls_csv_plain_ops_t *ls_csv_plain_get(void)
+{
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A window that goes over the rows of a text table, with a buffer of fixed size unless one row is larger. */
+#ifndef LS_DATA_CSV_ROWS_H
+#define LS_DATA_CSV_ROWS_H
+
+#include <stdbool.h>
+
+#include "data/csv_index.h"
+
+#define LS_CSV_MAX_ROW_BYTES ((size_t)64 * 1024 * 1024)
+
+/* Whole rows in the buffer.  Field c of row r is at [ends[i - 1] + 1, ends[i]) of data, i = r * num_fields +
+ * c; the first field may begin with blank lines, the last may end with a carriage return. */
+typedef struct ls_csv_batch {
+    const char           *data; /* LS_CSV_SCAN_SLACK bytes after the last row are readable */
+    const uint32_t       *ends;
+    unsigned              num_fields;
+    size_t                num_rows;
+    uint64_t              first_row; /* number in the data set */
+    uint64_t              offset;    /* of data in the file */
+    const ls_csv_index_t *index;
+    unsigned              file;
+} ls_csv_batch_t;
+
+typedef struct ls_csv_rows {
+    const ls_csv_index_t    *index;
+    const ls_csv_scan_ops_t *scan;
+    unsigned                 num_fields;
+    uint64_t                 next_row; /* what the next batch begins with; LS_CSV_SCAN_NONE: nowhere */
+    unsigned                 file;
+    uint64_t                 offset; /* of the buffer's first byte in the file */
+    char                    *data;
+    size_t                   length, room;        /* bytes */
+    uint32_t                *ends;                /* ends[-1] is there */
+    size_t                   num_rows, done_rows; /* in the buffer, and how many of them were given */
+    bool                     is_sequential;       /* fill the whole buffer: more will be asked for */
+    struct ls_csv_rows      *next;                /* in the list of unused ones; owner: the list */
+} ls_csv_rows_t;
+
+ls_status_t ls_csv_rows_create(const ls_csv_index_t *index, unsigned num_fields, ls_csv_rows_t **rows_p);
+void        ls_csv_rows_destroy(ls_csv_rows_t *rows); /* NULL is allowed */
+
+/* The next batch begins with `row`, which must be there.  Costs nothing if it would anyway. */
+ls_status_t ls_csv_rows_seek(ls_csv_rows_t *rows, uint64_t row);
+
+/* Up to `most` rows, at least one; there must be one. */
+ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data sets are known to the operator by number, so that one which has been closed is an error and not a
+ * crash:
+ *
+ *     lockstep_tf_share(data)     gives it a number
+ *     LockstepReadRows(number, rows)
+ *     lockstep_tf_unshare(number) waits for reads that are under way; then the data set may be closed
+ */
+#include "tf/rows.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lockstep_data.h"
+
+#define NAME "LockstepReadRows"
+
+typedef void (*string_copy_fn)(void *string, const char *bytes, size_t count);
+
+typedef struct shared_data {
+    ls_data_h data; /* NULL: no longer shared */
+    unsigned  num_reads;
+    ls_data_column_t
+        *spare; /* columns with memory from an earlier read: fresh memory costs as much as reading */
+} shared_data_t;
+
+static string_copy_fn  string_copy;
+static pthread_mutex_t lock    = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  is_done = PTHREAD_COND_INITIALIZER;
+static shared_data_t  *shared;     /* lock: lock; by number */
+static int64_t         num_shared; /* lock: lock */
+
+LS_API int64_t lockstep_tf_share(ls_data_h data);
+LS_API void    lockstep_tf_unshare(int64_t number);
+LS_API int     lockstep_tf_reads(void);
+
+/* Can the operator be used? */
+int lockstep_tf_reads(void)
+{
+    return string_copy != NULL;
+}
+
+/* -1: no memory. */
+int64_t lockstep_tf_share(ls_data_h data)
+{
+    int64_t        number = -1;
+    shared_data_t *grown;
+
+    pthread_mutex_lock(&lock);
+    grown = realloc(shared, (size_t)(num_shared + 1) * sizeof(*shared));
+    if (grown != NULL) {
+        shared         = grown;
+        number         = num_shared++;
+        shared[number] = (shared_data_t){.data = data};
+    }
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+static void free_columns(const ls_data_info_t *info, ls_data_column_t *columns)
+{
+    for (unsigned i = 0; i < info->num_fields && columns != NULL; i++) {
+        if (info->fields[i].type == LS_DATA_BYTES) {
+            ls_data_column_clear(&columns[i]);
+        }
+    }
+    free(columns);
+}
+
+void lockstep_tf_unshare(int64_t number)
+{
+    pthread_mutex_lock(&lock);
+    if (number >= 0 && number < num_shared && shared[number].data != NULL) {
+        const ls_data_info_t *info = ls_data_info(shared[number].data);
+
+        shared[number].data = NULL;
+        while (shared[number].num_reads > 0) {
+            pthread_cond_wait(&is_done, &lock);
+        }
+        free_columns(info, shared[number].spare);
+        shared[number].spare = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The data set, and columns for all its fields (NULL: no memory). */
+static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
+{
+    ls_data_h data = NULL;
+
+    pthread_mutex_lock(&lock);
+    if (number >= 0 && number < num_shared && shared[number].data != NULL) {
+        data = shared[number].data;
+        shared[number].num_reads++;
+        *columns_p           = shared[number].spare;
+        shared[number].spare = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (data != NULL && *columns_p == NULL) {
+        *columns_p = calloc(ls_data_info(data)->num_fields + 1, sizeof(**columns_p));
+    }
+    return data;
+}
+
+static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
+{
+    pthread_mutex_lock(&lock);
+    if (shared[number].spare == NULL) {
+        shared[number].spare = columns;
+        columns              = NULL;
+    }
+    free_columns(ls_data_info(data), columns);
+    shared[number].num_reads--;
+    pthread_cond_broadcast(&is_done);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- a read
+ * ------------------------------------------------------------------------------------------------------- */
+
+static TF_DataType type_of(ls_data_type_t type)
+{
+    static const TF_DataType types[LS_DATA_TYPE_COUNT] = {
+        [LS_DATA_BOOL] = TF_BOOL,     [LS_DATA_INT8] = TF_INT8,     [LS_DATA_INT16] = TF_INT16,
+        [LS_DATA_INT32] = TF_INT32,   [LS_DATA_INT64] = TF_INT64,   [LS_DATA_UINT8] = TF_UINT8,
+        [LS_DATA_UINT16] = TF_UINT16, [LS_DATA_UINT32] = TF_UINT32, [LS_DATA_UINT64] = TF_UINT64,
+        [LS_DATA_FLOAT16] = TF_HALF,  [LS_DATA_FLOAT32] = TF_FLOAT, [LS_DATA_FLOAT64] = TF_DOUBLE,
+        [LS_DATA_BYTES] = TF_STRING,
+    };
+
+    return types[type];
+}
+
+/* Output `index` with room for `count` rows; NULL in *memory_p where there are none. */
+static bool allocate(TF_OpKernelContext *ctx, int index, const ls_data_field_t *field, int64_t count,
+                     TF_Status *status, void **memory_p)
+{
+    int64_t    shape[1 + LS_DATA_MAX_DIMS] = {count};
+    TF_Tensor *tensor;
+
+    for (unsigned i = 0; i < field->num_dims; i++) {
+        shape[1 + i] = (int64_t)field->shape[i];
+    }
+    tensor =
+        ls_tf.AllocateOutput(ctx, index, type_of(field->type), shape, 1 + (int)field->num_dims, 0, status);
+    if (tensor == NULL || ls_tf.GetCode(status) != TF_OK) {
+        return false;
+    }
+    *memory_p = ls_tf.TensorData(tensor);
+    ls_tf.DeleteTensor(tensor); /* our handle; the context has its own */
+    return true;
+}
+
+/* Rows of different length become strings. */
+static bool copy_strings(TF_OpKernelContext *ctx, int index, const ls_data_field_t *field,
+                         const ls_data_column_t *column, int64_t count, TF_Status *status)
+{
+    const size_t string_bytes = 24; /* TF_TString */
+    void        *strings      = NULL;
+
+    if (!allocate(ctx, index, field, count, status, &strings)) {
+        return false;
+    }
+    for (int64_t row = 0; row < count; row++) {
+        string_copy((char *)strings + (size_t)row * string_bytes,
+                    (const char *)column->data + column->offsets[row],
+                    column->offsets[row + 1] - column->offsets[row]);
+    }
+    return true;
+}
+
+/* Was the operator made for the fields of this data set? */
+static bool is_made_for(TF_OpKernelContext *ctx, const ls_data_info_t *info, TF_Status *status)
+{
+    bool is_same = ls_tf.NumOutputs(ctx) == (int)info->num_fields;
+
+    for (unsigned i = 0; i < info->num_fields && is_same; i++) {
+        is_same = ls_tf.ExpectedOutputDataType(ctx, (int)i) == type_of(info->fields[i].type);
+    }
+    if (!is_same) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: the operator has other types than the data set");
+    }
+    return is_same;
+}
+
+static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, ls_data_column_t *columns,
+                      TF_Status *status)
+{
+    const ls_data_info_t *info    = ls_data_info(data);
+    const int64_t         count   = ls_tf.TensorElementCount(rows);
+    bool                  is_good = is_made_for(ctx, info, status);
+
+    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+        columns[i].field = i;
+        if (info->fields[i].type != LS_DATA_BYTES) {
+            is_good = allocate(ctx, (int)i, &info->fields[i], count, status, &columns[i].data);
+        }
+    }
+    if (is_good &&
+        ls_data_read_at(data, ls_tf.TensorData(rows), (uint64_t)count, columns, info->num_fields) != LS_OK) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
+        is_good = false;
+    }
+    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+        if (info->fields[i].type == LS_DATA_BYTES) {
+            is_good = copy_strings(ctx, (int)i, &info->fields[i], &columns[i], count, status);
+        }
+    }
+}
+
+static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *source, TF_Tensor *rows, TF_Status *status)
+{
+    int64_t           number = -1;
+    ls_data_h         data   = NULL;
+    ls_data_column_t *columns;
+
+    if (ls_tf.TensorElementCount(source) == 1) {
+        memcpy(&number, ls_tf.TensorData(source), sizeof(number));
+        data = get(number, &columns);
+    }
+    if (data == NULL) {
+        ls_tf.SetStatus(status, TF_FAILED_PRECONDITION, "lockstep: the data set has been closed");
+        return;
+    }
+    if (columns == NULL) {
+        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
+    } else {
+        read_rows(ctx, data, rows, columns, status);
+    }
+    put(number, data, columns);
+}
+
+static void compute(void *kernel, TF_OpKernelContext *ctx)
+{
+    TF_Status *status = ls_tf.NewStatus();
+    TF_Tensor *source = NULL, *rows = NULL;
+
+    (void)kernel;
+    ls_tf.GetInput(ctx, 0, &source, status);
+    if (ls_tf.GetCode(status) == TF_OK) {
+        ls_tf.GetInput(ctx, 1, &rows, status);
+    }
+    if (ls_tf.GetCode(status) == TF_OK) {
+        compute_with(ctx, source, rows, status);
+    }
+    if (ls_tf.GetCode(status) != TF_OK) {
+        ls_tf.OpKernelContext_Failure(ctx, status);
+    }
+    if (source != NULL) {
+        ls_tf.DeleteTensor(source);
+    }
+    if (rows != NULL) {
+        ls_tf.DeleteTensor(rows);
+    }
+    ls_tf.DeleteStatus(status);
+}
+
+/* ---- registration
+ * --------------------------------------------------------------------------------------------------- */
+
+/* Shapes are set in Python, which knows the fields. */
+static void no_shapes(TF_ShapeInferenceContext *ctx, TF_Status *status)
+{
+    ls_tf.ShapeInferenceContextSetUnknownShape(ctx, status);
+}
+
+static void *create(TF_OpKernelConstruction *construction)
+{
+    (void)construction;
+    return NULL;
+}
+
+static void delete (void *kernel)
+{
+    (void)kernel;
+}
+
+void ls_rows_register(TF_Status *status)
+{
+    void                   *library = dlopen("libtensorflow_cc.so.2", RTLD_NOLOAD | RTLD_NOW);
+    void                   *address = library != NULL ? dlsym(library, "TF_StringCopy") : NULL;
+    TF_OpDefinitionBuilder *builder;
+
+    if (address == NULL) {
+        return;
+    }
+    builder = ls_tf.NewOpDefinitionBuilder(NAME);
+    ls_tf.OpDefinitionBuilderAddInput(builder, "source: int64");
+    ls_tf.OpDefinitionBuilderAddInput(builder, "rows: int64");
+    ls_tf.OpDefinitionBuilderAddOutput(builder, "columns: types");
+    ls_tf.OpDefinitionBuilderAddAttr(builder, "types: list(type) >= 1");
+    ls_tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, no_shapes);
+    ls_tf.RegisterOpDefinition(builder, status); /* takes the builder */
+    if (ls_tf.GetCode(status) == TF_OK) {
+        ls_tf.RegisterKernelBuilder(NAME, ls_tf.NewKernelBuilder(NAME, "CPU", create, compute, delete),
+                                    status);
+    }
+    if (ls_tf.GetCode(status) == TF_OK) {
+        memcpy(&string_copy, &address, sizeof(address));
+    }
+}

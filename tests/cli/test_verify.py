@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lockstep verify: it agrees where runs agree, and names step and variable where they do not."""
+import sys
+
+import pytest
+from commands import lockstep
+from jobs import ROOT
+
+sys.path.insert(0, str(ROOT / "python"))
+from lockstep.cli.compare import Comparison, compare_losses, compare_weights, relative  # noqa: E402
+
+numpy = pytest.importorskip("numpy")
+
+# Least squares by gradient descent, each rank on its rows; the records are made as a front end makes them.
+SCRIPT = """
+import ctypes, os, sys
+import numpy
+from lockstep import record
+mode = sys.argv[1] if len(sys.argv) > 1 else "same"
+rows, targets = numpy.random.default_rng(1).normal(size=(8, 3)), numpy.arange(8.0)
+size, rank, engine = 1, 0, None
+if os.environ.get("OMPI_COMM_WORLD_SIZE") or os.environ.get("PMI_SIZE"):
+    from lockstep.cli.engine import Engine
+    engine = Engine()
+    size, rank = engine.size, engine.rank
+def total(values, name):
+    buffer = (ctypes.c_float * len(values))(*values)
+    if engine is not None:
+        engine.allreduce(name, buffer, len(values))
+    return numpy.array(buffer[:])
+weights, bias = numpy.zeros(3), 0.5
+for step in range(20):
+    own = slice(rank * 8 // size, (rank + 1) * 8 // size)
+    if mode == "wrong" and step >= 5 and size > 1:
+        own = slice(0, 8 // size)
+    error = rows[own] @ weights + bias - targets[own]
+    gradient = total([*(rows[own].T @ error / 8), (error ** 2).sum() / 8], "gradient")
+    if record.record_loss(step, gradient[3]):
+        break
+    weights = weights - 0.1 * gradient[:3]
+if mode == "drift" and rank == 1:
+    bias += 1e-6
+record.record_weights({"dense/kernel": weights, "dense/bias": numpy.float32(bias)})
+if engine is not None:
+    engine.stop()
+if mode == "fail" and size > 1:
+    sys.exit("this run fails")
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def verify(mpi, script, *words):
+    return lockstep(mpi, "verify", "-n", 2, "--oversubscribe", *words[:-1], script, words[-1])
+
+
+def test_runs_that_agree_are_said_to(mpi, script):
+    result = verify(mpi, script, "same")
+    assert result.code == 0, str(result)
+    assert "losses    20 steps compared" in result.out and "weights   2 variables compared" in result.out
+    assert "1 process and 2 ranks agree" in result.out
+
+
+def test_a_run_that_differs_is_caught_with_step_and_variable(mpi, script):
+    result = verify(mpi, script, "wrong")
+    assert result.code == 1, str(result)
+    assert "the losses part at step 5" in result.out
+    assert "most of all 'dense/kernel'" in result.out and "do NOT agree" in result.out
+
+
+def test_ranks_whose_weights_differ_are_caught(mpi, script):
+    result = verify(mpi, script, "drift")
+    assert result.code == 1, str(result)
+    assert "differ between rank 0 and rank 1; most of all 'dense/bias'" in result.out
+
+
+def test_both_runs_end_after_the_steps_asked_for(mpi, script):
+    result = verify(mpi, script, "--steps", 7, "same")
+    assert result.code == 0, str(result)
+    assert "losses    7 steps compared" in result.out
+
+
+def test_both_curves_are_drawn(mpi, script, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = verify(mpi, script, "--plot", tmp_path / "losses.png", "same")
+    assert result.code == 0, str(result)
+    assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_records_can_be_kept(mpi, script, tmp_path):
+    assert verify(mpi, script, "--keep", tmp_path / "kept", "same").code == 0
+    assert sorted(path.name for path in (tmp_path / "kept" / "many").iterdir()) == [
+        "rank-0.losses", "rank-0.npz", "rank-1.losses", "rank-1.npz"]
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("print('nothing')", "the run with one process recorded no loss"),
+    ("import sys; print('sad'); sys.exit(4)", "the run with one process failed with code 4"),
+])
+def test_a_script_that_gives_nothing_to_compare_is_one_sentence(mpi, tmp_path, text, complaint):
+    (tmp_path / "empty.py").write_text(text)
+    result = lockstep(mpi, "verify", "-n", 2, "--oversubscribe", tmp_path / "empty.py")
+    assert result.code == 2, str(result)
+    assert complaint in result.err
+
+
+def test_ranks_that_fail_are_shown(mpi, script):
+    result = verify(mpi, script, "fail")
+    assert result.code == 2, str(result)
+    assert "the run with 2 ranks failed with code 1" in result.err and "this run fails" in result.err
+
+
+def test_the_first_loss_beyond_the_tolerance_is_found():
+    result = Comparison()
+    compare_losses([(0, 1.0), (1, 2.0), (2, 4.0)], [(0, 1.0), (1, 2.001), (2, 5.0)], 1e-4, result)
+    assert (result.first_step, result.loss_step, result.num_steps) == (1, 2, 3)
+
+
+@pytest.mark.parametrize("first, second, expected", [
+    (float("nan"), float("nan"), 0.0), (float("inf"), float("inf"), 0.0), (float("nan"), 1.0, float("inf")),
+    (0.0, 0.0, 0.0), (1.0, 1.5, 0.5)])
+def test_values_that_are_no_numbers_compare(first, second, expected):
+    assert relative(first, second, 1.0) == expected
+
+
+@pytest.mark.parametrize("one, many, complaint", [
+    ({"a": [1.0]}, {"b": [1.0]}, "do not have the same variables: a, b"),
+    ({"a": [1.0, 2.0]}, {"a": [1.0]}, "'a', by inf"),
+    ({"a": [1.0, float("nan")]}, {"a": [1.0, 2.0]}, "'a', by inf"),
+    ({"a": [1, 2], "b": [1.0]}, {"a": [1, 3], "b": [1.0]}, "1 of 2 variables differ"),
+])
+def test_weights_that_differ_are_named(one, many, complaint):
+    result = Comparison()
+    compare_weights({name: numpy.array(value) for name, value in one.items()},
+                    {name: numpy.array(value) for name, value in many.items()}, 1e-4, result)
+    assert any(complaint in each for each in result.complaints), result.complaints

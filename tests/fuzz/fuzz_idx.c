@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* IDX, plain and gzip: with it the inflater. */
+#include "fuzz/fuzz_reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+    return fuzz_reader("idx", input, size);
+}

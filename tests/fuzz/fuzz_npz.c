@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* npz: the zip directory, stored and deflated entries, headers of arrays. */
+#include "fuzz/fuzz_reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+    return fuzz_reader("npz", input, size);
+}
