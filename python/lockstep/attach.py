@@ -15,7 +15,7 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import audit, hooks, randomness, reports, summary, variables
+    from lockstep import audit, following, hooks, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.slices import loops, order
@@ -37,6 +37,7 @@ def _tensorflow():
     randomness.attach()
     audit.attach()
     summary.attach()
+    following.attach()
 
 
 def _keras():

@@ -52,7 +52,7 @@ def _watch_all(sources):
         watch(source)
 
 
-def _found():
+def found_variables():
     """What is to be compared: {key: variable}"""
     found = {key: variable for key, reference in _watched.items() if (variable := reference()) is not None}
     for model in list(_models):
@@ -78,7 +78,7 @@ def check():
     if world.size == 1 or not tf.executing_eagerly():
         return
     begin = time.monotonic()
-    found = _found()
+    found = found_variables()
     keys = sorted(found)
     hashes = np.array([_hash(found[key]) for key in keys], np.uint64)
     names = "\n".join(keys).encode()

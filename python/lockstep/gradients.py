@@ -26,9 +26,14 @@ def listen_to_steps(function):
     _step_listeners.append(function)
 
 
-def note_step():
+last_loss = None  # of the last step, as far as it can be seen
+
+
+def note_step(loss=None):
     """A step is over: a call of Keras's train function; in a loop of the script, a function that trains was called, or a
     gradient was taken eagerly.  A step with several gradients may count as several."""
+    global last_loss
+    last_loss = loss
     for function in _step_listeners:
         function()
 
@@ -47,8 +52,6 @@ def reduce(grads, sources, part=None):
         function()
     for function in _variable_listeners:
         function([sources[i] for i in chosen])
-    if tf.executing_eagerly() and not current.is_scoped():
-        note_step()
     if world.size == 1:
         return list(grads)
     part = part or current.now([grads[i] for i in chosen])

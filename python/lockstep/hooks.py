@@ -21,7 +21,7 @@ def wrap(owner, name):
             return function(original, *args, **kwargs)
 
         hooked._lockstep = function.__qualname__
-        setattr(owner, name, ours(hooked))
+        setattr(owner, name, hooked)
         return function
 
     return decorate

@@ -54,8 +54,6 @@ def _library():
     library.ls_last_error.restype = ctypes.c_char_p
     library.ls_process_get.restype = ctypes.c_void_p
     library.ls_process_put.argtypes = [ctypes.c_void_p]
-    library.ls_broadcast.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
-    library.ls_barrier.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     for name in ("ls_rank", "ls_size", "ls_local_rank", "ls_local_size", "ls_num_nodes"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_uint
@@ -82,6 +80,17 @@ def _at_exit():
     # After an uncaught exception the others are not on their way to stop; the engine tells them that this rank is gone.
     if not hasattr(sys, "last_type"):
         stop()
+    for pid, function, args in _after_stop:
+        if pid == os.getpid():  # a child ends too
+            function(*args)
+
+
+_after_stop = []
+
+
+def after_stop(function, *args):
+    """Calls function(*args) at the end of the process, when all ranks have come to their end."""
+    _after_stop.append((os.getpid(), function, args))
 
 
 def stop():
@@ -121,36 +130,6 @@ def _ask(name, *args):
 def log_to(descriptor):
     """The engine's lines go to this descriptor instead of standard error."""
     _library().ls_log_to(ctypes.c_int(descriptor))
-
-
-class _Tensor(ctypes.Structure):
-    """ls_tensor_t of lockstep.h"""
-
-    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("num_dims", ctypes.c_uint),
-                ("shape", ctypes.c_void_p), ("input", ctypes.c_void_p), ("output", ctypes.c_void_p),
-                ("count", ctypes.c_uint64)]
-
-
-_UINT8 = 5  # LS_UINT8
-
-
-def broadcast_bytes(block, name):
-    """Rank 0's bytes; every rank gives as many.  Needs no TensorFlow, and waits without holding Python's lock."""
-    buffer = ctypes.create_string_buffer(block, len(block))
-    address = ctypes.cast(buffer, ctypes.c_void_p)
-    tensor = _Tensor(name.encode(), _UINT8, 0, None, address, address, len(block))
-    _call("ls_broadcast", ctypes.byref(tensor), 0)
-    return buffer.raw
-
-
-def barrier(name):
-    """Returns when every rank has called it."""
-    _call("ls_barrier", name.encode())
-
-
-def _call(name, *args):
-    if _ask(name, *args) != 0:
-        raise LockstepError(_library().ls_last_error().decode(errors="replace"))
 
 
 def counters():

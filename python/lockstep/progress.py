@@ -65,8 +65,9 @@ _writer = None
 
 
 def update(step, samples=0, loss=None, wait_s=0.0, num_steps=0):
-    """`step` is done.  samples: of the whole job, since its start.  loss: a number, a tensor, or a function that gives
-    one.  wait_s: seconds this rank has waited for others, since its start.  num_steps: of the whole run, if known."""
+    """`step` is done.  samples: of the whole job, since its start.  loss: a number or a tensor.  wait_s: seconds this rank
+    has waited for others, since its start.  num_steps: of the whole run, if known.  What is a function is called only when
+    something is written."""
     global _folder, _writer
     if not _folder:
         return
@@ -80,8 +81,7 @@ def update(step, samples=0, loss=None, wait_s=0.0, num_steps=0):
     if now < _writer.due and step != num_steps:
         return
     _writer.due = now + INTERVAL_S
-    if callable(loss):
-        loss = loss()
+    loss, samples, wait_s = (value() if callable(value) else value for value in (loss, samples, wait_s))
     _writer.write(int(step), int(num_steps), int(samples), math.nan if loss is None else float(loss), float(wait_s))
 
 

@@ -182,7 +182,7 @@ def _is_rows(first, part):
 def _is_exact(is_rows):
     if native.setting("DROPOUT") != "exact":
         return False
-    if is_rows is not True and ops.is_in_xla():
+    if is_rows is not True and ops.is_in_xla() and not current.is_scoped():
         _warn_about_xla()
         return False
     return True
@@ -191,8 +191,8 @@ def _is_exact(is_rows):
 @functools.lru_cache(maxsize=None)
 def _warn_about_xla():
     import warnings
-    warnings.warn("lockstep: LOCKSTEP_DROPOUT=exact needs batches of known size in functions with jit_compile=True; numbers "
-                  "for a slice differ from those of one process there", stacklevel=2)
+    warnings.warn("lockstep: LOCKSTEP_DROPOUT=exact has no effect in a function with jit_compile=True that a loop of the script "
+                  "calls: the shape of what is drawn must be known when it is compiled", stacklevel=2)
 
 
 def _rows_of_batch(original, shape, first, is_rows, part, args, kwargs):

@@ -2,13 +2,13 @@
 """Wakes Lockstep in a process that a launcher started with more than one rank.
 
 lockstep.pth (lockstep.start for Pythons of PEP 829) runs at the start of every Python process of the environment: it
-looks at a few environment variables, and imports this module only in a rank.  Nothing else happens until the script
-imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
+looks at a few environment variables, and imports this module only in a rank, or when TensorFlow is imported.  In a rank
+nothing else happens until the script imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
+Elsewhere TensorFlow only gets DataSet.
 
 Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank."""
 import os
 import sys
-import zlib
 
 # Set by each launcher for its ranks: the number of ranks.  Those of an MPI come first: mpirun under Slurm starts its own
 # daemons with srun, whose variables the ranks then see too.  Slurm's SLURM_NTASKS is also there in a batch script, which
@@ -36,7 +36,7 @@ def is_rank():
         return False
     if os.environ.get(PID_VARIABLE, str(os.getpid())) != str(os.getpid()):
         return False
-    return launched_size() > 1 or switch in ("1", "on", "yes", "true")
+    return launched_size() > 1 or switch in ("1", "on", "yes", "true") or bool(os.environ.get("LOCKSTEP_RECORD"))
 
 
 def _agree_on_hashing():
@@ -47,8 +47,9 @@ def _agree_on_hashing():
     "random", is the user's word and stays; `lockstep run` sets it, and saves the second start."""
     if not sys.flags.hash_randomization or sys.flags.ignore_environment or "PYTHONHASHSEED" in os.environ:
         return
-    if not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
-        return  # Python inside another program
+    if not hasattr(sys, "orig_argv") or not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
+        return  # Python 3.9, or Python inside another program
+    import zlib  # here, for the sake of every process that is no rank
     job = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
     os.environ["PYTHONHASHSEED"] = str(zlib.crc32(job.encode()))
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -57,9 +58,23 @@ def _agree_on_hashing():
 def wake():
     if is_rank():
         _agree_on_hashing()
-    if is_rank() and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         os.environ[PID_VARIABLE] = str(os.getpid())
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def find(name, path=None, target=None):
+    """Wakes at the import of TensorFlow, in a process that is no rank: for tf.DataSet."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return None  # it comes after this
+    wake()
+    return sys.meta_path[0].find_spec(name, path, target)
+
+
+def _data_set(*args, **kwargs):
+    """lockstep.DataSet, which reads data sets of files: MaTEx's, and so known to its scripts as tf.DataSet."""
+    from lockstep import data
+    return data.DataSet(*args, **kwargs)
 
 
 _callbacks = {}
@@ -108,8 +123,11 @@ class _Loader:
         if self._name in _callbacks:
             _callbacks[self._name](module)
             return
-        from lockstep import attach
-        attach.attached(self._name)
+        if self._name == "tensorflow":
+            module.DataSet = _data_set
+        if is_rank():
+            from lockstep import attach
+            attach.attached(self._name)
 
     def __getattr__(self, name):
         return getattr(self._loader, name)

@@ -48,6 +48,11 @@ def count(part):
     _variable.assign_add(tf.cast(part.total, tf.int64))
 
 
+def samples():
+    """Of all ranks, since the start."""
+    return _samples + (int(_variable.numpy()) if _variable is not None else 0)
+
+
 def _start_line():
     batch = "the script's batch is cut into slices" if native.setting("BATCH") == "global" else "each rank has the script's batch"
     if native.setting("SHARD") == "off":
@@ -60,12 +65,11 @@ def _end_line():
     if not world.on() or audit.steps == 0:
         return
     elapsed = time.monotonic() - (_begin or time.monotonic())
-    samples = _samples + (int(_variable.numpy()) if _variable is not None else 0)
     counters = native.counters()
     together, exposed = counters["ns_open"], counters["ns_exposed"]
     parts = [f"{audit.steps} steps"]
-    if samples and elapsed:
-        parts.append(f"{samples / elapsed:.0f} samples/s")
+    if samples() and elapsed:
+        parts.append(f"{samples() / elapsed:.0f} samples/s")
     if elapsed:
         share = [f"{number / 1e9 / elapsed:.1%}" for number in (together, together - exposed, exposed)]
         parts.append("communication {} of the time: {} hidden, {} exposed".format(*share))

@@ -3,6 +3,7 @@
 
 Numbers may differ by rounding: a sum of slices is not added up in the order of one process."""
 import re
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -82,8 +83,12 @@ def _read_checkpoint(index):
     """Values of a TensorFlow checkpoint; the description of its objects is not compared."""
     import tensorflow as tf
     reader = tf.train.load_checkpoint(str(index.with_suffix("")))
-    return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()
-            if "OBJECT_GRAPH" not in name}
+    values = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()
+              if "OBJECT_GRAPH" not in name}
+    if not any(name.startswith("_all_variables/") for name in values):
+        return values
+    # Keras exports variables in the order of a set of objects, another one in each process.
+    return {str(i): value for i, value in enumerate(sorted(values.values(), key=lambda value: (value.shape, value.sum())))}
 
 
 def _load_saved_model(folder):
@@ -123,12 +128,14 @@ def _read_h5(path):
 
 def _compare_keras(one, other, tolerance):
     """A .keras file is a zip of a description and an HDF5 file."""
-    folders = []
-    for path in (one, other):
-        folder = Path(str(path) + ".unpacked")
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)
-        folders.append(folder)
-    descriptions = [re.sub(r'"shared_object_id": \d+', "", (folder / "config.json").read_text()) for folder in folders]
-    assert descriptions[0] == descriptions[1], f"{one} and {other} describe other models"
-    _compare_files(folders[0] / "model.weights.h5", folders[1] / "model.weights.h5", tolerance)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [_unpack(path, Path(folder, name)) for path, name in ((one, "one"), (other, "other"))]
+        descriptions = [re.sub(r'"shared_object_id": \d+', "", (part / "config.json").read_text()) for part in parts]
+        assert descriptions[0] == descriptions[1], f"{one} and {other} describe other models"
+        _compare_files(parts[0] / "model.weights.h5", parts[1] / "model.weights.h5", tolerance)
+
+
+def _unpack(path, folder):
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(folder)
+    return folder

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain files of the script: open, os, shutil, pathlib, tempfile, h5py, and TensorFlow's file functions.
+"""Plain files of the script: open, os, shutil, pathlib, tempfile, h5py.
 
-Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).  Folders
-are listed in alphabetical order on every rank: file systems give any.
+Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).
 
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
 they are called; `from os import remove` before TensorFlow was imported keeps the original.  What a library writes in C
 by itself (sqlite3, cv2.imwrite) is not seen."""
-import atexit
 import builtins
-import functools
 import glob
 import io
 import os
@@ -19,37 +16,35 @@ import sys
 import tempfile
 import weakref
 
-from lockstep import hooks, native, world
-from lockstep.effects import journal, overlay
+from lockstep import hooks, host, native, world
+from lockstep.effects import journal, listing, overlay
 from lockstep.effects.once import share
 
 PREFIX = ".lockstep-files-"
-
-
-_hidden = set()  # Lockstep's own folders
 
 
 def attach(log_folder):
     """`log_folder` is LOCKSTEP_LOG_DIR; "-" for none."""
     if world.size == 1:
         return
+    from lockstep.effects import tf_files  # which lists rank 0's changes here
     folder = _make_folder(log_folder)
-    _hidden.update((folder, log_folder))
-    _attach_order()
+    listing.hidden.update((folder, log_folder))
+    listing.attach()
     _attach_h5py()
     journal.attach(os.path.join(folder, "rank-0"))
-    native.barrier("list of changes")
+    host.barrier("list of changes")
     if world.is_root():
         _attach_root()
-        _attach_root_tensorflow()
+        tf_files.attach_root()
     else:
         overlay.attach(os.path.join(folder, f"rank-{world.rank}"))
         _attach_temporary()
         _attach_open()
         _attach_reading()
         _attach_changes()
-        _attach_tensorflow()
-    atexit.register(_remove_folder, folder)
+        tf_files.attach()
+    native.after_stop(_remove_folder, folder)
 
 
 def _make_folder(log_folder):
@@ -97,7 +92,7 @@ def touch(path, how=journal.CHANGE):
     if isinstance(path, int) or path is None:
         return
     path = os.path.abspath(os.fsdecode(path))
-    if not path.startswith(("/dev/", "/proc/", "/sys/")) and os.path.dirname(path) not in _hidden and "://" not in path:
+    if not path.startswith(("/dev/", "/proc/", "/sys/")) and os.path.dirname(path) not in listing.hidden and "://" not in path:
         journal.touch(path, how)
 
 
@@ -146,133 +141,9 @@ def _attach_root():
         hooks.wrap(os, name)(moving)
 
 
-def _attach_root_tensorflow():
-    from tensorflow.python.lib.io import _pywrap_file_io as low
-
-    def changing(original, path, *args, **kwargs):
-        touch(path)
-        return original(path, *args, **kwargs)
-
-    for name in ("WritableFile", "CreateDir"):
-        hooks.wrap(low, name)(changing)
-
-    @hooks.wrap(low, "RecursivelyCreateDir")
-    def making(original, path, *args, **kwargs):
-        touch_folders(path)
-        return original(path, *args, **kwargs)
-
-    def removing(original, path, *args, **kwargs):
-        touch(path, journal.REMOVE)
-        return original(path, *args, **kwargs)
-
-    for name in ("DeleteFile", "DeleteRecursively"):
-        hooks.wrap(low, name)(removing)
-
-    def moving(original, source, target, *args, **kwargs):
-        touch(source, journal.REMOVE if original.__name__ == "RenameFile" else journal.CHANGE)
-        touch(target)
-        return original(source, target, *args, **kwargs)
-
-    for name in ("RenameFile", "CopyFile"):
-        hooks.wrap(low, name)(moving)
-
-
 def _replace_open(function):
     hooks.wrap(builtins, "open")(function)
     io.open = builtins.open
-
-
-# ---- order of listings, on every rank ------------------------------------------------------------------------
-
-def _attach_order():
-    @hooks.wrap(os, "listdir")
-    def listdir(original, path="."):
-        return _listed(original, path) if isinstance(path, int) or world.is_root() else sorted(_names(original, path))
-
-    @hooks.wrap(os, "scandir")
-    def scandir(original, path="."):
-        if not isinstance(path, int) and not world.is_root():
-            return _Entries(_entries(original, path))
-        with original(path) as entries:
-            found = {entry.name: entry for entry in entries}
-        return _Entries([found[name] for name in _listed(lambda _: list(found), path)])
-
-
-def _listed(original, path):
-    """Without Lockstep's own folders, which one process would not see."""
-    names = sorted(original(path))
-    if isinstance(path, int):
-        return names
-    full = os.path.abspath(os.fsdecode(path))
-    return [name for name in names if os.path.join(full, os.fsdecode(name)) not in _hidden]
-
-
-def _names(original, path):
-    name = overlay.full(path)
-    if name is None:
-        return _listed(original, path)
-    where = overlay.to_read(path)
-    add, leave_out = overlay.own_names(name)
-    names = set() if overlay.hides_all(name) else set(map(os.fsdecode, _listed(original, where)))
-    names = {found for found in names - leave_out if found in add or overlay.place(os.path.join(name, found)) is not None}
-    names |= add
-    return {os.fsencode(found) for found in names} if isinstance(path, bytes) else names
-
-
-def _entries(original, path):
-    where = overlay.to_read(path)
-    with original(where) as entries:
-        real = {entry.name: entry for entry in entries}
-    names = sorted(_names(lambda _: list(real), path))
-    return [real[name] if name in real and where == path and overlay.to_read(real[name].path) == real[name].path
-            else _Entry(name, os.path.join(path, name)) for name in names]
-
-
-class _Entries:
-    """What os.scandir gives: an iterator that can be closed."""
-
-    def __init__(self, entries):
-        self._entries = iter(entries)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        return next(self._entries)
-
-    def close(self):
-        self._entries = iter(())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class _Entry:
-    """An os.DirEntry of a file in the overlay."""
-
-    def __init__(self, name, path):
-        self.name, self.path = name, path
-
-    def __fspath__(self):
-        return self.path
-
-    def is_dir(self, *, follow_symlinks=True):
-        return os.path.isdir(self.path)
-
-    def is_file(self, *, follow_symlinks=True):
-        return os.path.isfile(self.path)
-
-    def is_symlink(self):
-        return os.path.islink(self.path)
-
-    def stat(self, *, follow_symlinks=True):
-        return os.stat(self.path, follow_symlinks=follow_symlinks)
-
-    def inode(self):
-        return self.stat().st_ino
 
 
 # ---- other ranks ---------------------------------------------------------------------------------------------
@@ -441,76 +312,3 @@ def after_import(name, function):
         return
     from lockstep import start
     start.after_import(name, function)
-
-
-# ---- TensorFlow's file functions -----------------------------------------------------------------------------
-
-def _attach_tensorflow():
-    """tf.io.gfile and all of TensorFlow's Python code go through one module in C++."""
-    from tensorflow.python.framework import errors
-    from tensorflow.python.lib.io import _pywrap_file_io as low
-
-    def local(path):
-        text = os.fsdecode(path)
-        return None if "://" in text else text
-
-    def reading(original, path, *args, **kwargs):
-        if local(path) is None:
-            return original(path, *args, **kwargs)
-        return original(_like(path, _or_itself(local(path))), *args, **kwargs)
-
-    for name in ("FileExists", "IsDirectory", "Stat", "BufferedInputStream"):
-        if hasattr(low, name):
-            hooks.wrap(low, name)(reading)
-
-    @hooks.wrap(low, "WritableFile")
-    def writable(original, path, mode, *args):
-        if local(path) is None:
-            return original(path, mode, *args)
-        mode_text = os.fsdecode(mode)
-        where = overlay.to_write(local(path), keeps="a" in mode_text or "r" in mode_text)
-        return original(_like(path, where), mode, *args)
-
-    @hooks.wrap(low, "GetChildren")
-    def children(original, path, *args):
-        if local(path) is None:
-            return original(path, *args)
-        return sorted(os.listdir(local(path))) if overlay.exists(overlay.full(local(path)) or local(path)) else original(path, *args)
-
-    @hooks.wrap(low, "GetMatchingFiles")
-    def matching(original, pattern, *args):
-        if local(pattern) is None:
-            return original(pattern, *args)
-        real = [path for path in original(pattern, *args) if overlay.exists(overlay.full(path) or os.fsdecode(path))]
-        text = local(pattern)
-        own = overlay.own_matches(os.path.abspath(text))
-        prefix = "" if text.startswith("/") else os.path.abspath(".") + "/"
-        return sorted({*map(os.fsdecode, real), *(path.removeprefix(prefix) for path in own)})
-
-    def doing(what):
-        def hooked(original, path, *args, **kwargs):
-            if local(path) is None:
-                return None  # rank 0 does it
-            try:
-                return what(local(path), *(os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes))))
-            except FileNotFoundError as error:
-                raise errors.NotFoundError(None, None, f"{error.filename}; {error.strerror}") from None
-
-        return hooked
-
-    for name, what in (("DeleteFile", os.remove), ("DeleteRecursively", shutil.rmtree), ("RenameFile", os.replace),
-                       ("CreateDir", functools.partial(os.makedirs, exist_ok=True)), ("CopyFile", shutil.copyfile),
-                       ("RecursivelyCreateDir", functools.partial(os.makedirs, exist_ok=True))):
-        hooks.wrap(low, name)(doing(what))
-
-
-def _or_itself(path):
-    """TensorFlow has its own words for what is missing."""
-    try:
-        return overlay.to_read(path)
-    except FileNotFoundError:
-        return path if not overlay._is_there(path) else overlay.shadow(path)
-
-
-def _like(path, where):
-    return os.fsencode(where) if isinstance(path, bytes) else where

@@ -14,7 +14,9 @@ import os
 import struct
 import threading
 
-from lockstep import native, world
+import numpy as np
+
+from lockstep import host, native, world
 from lockstep.effects import journal, overlay
 
 BLOCK = 4096
@@ -40,7 +42,7 @@ def once(what, act, path=""):
         return act()
     path = os.path.abspath(os.fsdecode(path)) if path else ""
     name = _name(what, path)
-    native.barrier(name + "/all here")
+    host.barrier(name + "/all here")
     if world.is_root():
         journal.all_met()
         return _act_for_all(name, act, path)
@@ -96,9 +98,14 @@ def _act_for_all(name, act, path):
 def _say_busy(name, done):
     try:
         while not done.wait(BUSY_SECONDS):
-            native.broadcast_bytes(_block(BUSY, b""), name)
+            _exchange(_block(BUSY, b""), name)
     except native.LockstepError:
         pass  # the job is lost, which the last message will find too
+
+
+def _exchange(block, name):
+    """Rank 0's block; always of the same size, so that the ranks agree on it once."""
+    return host.broadcast(np.frombuffer(block, np.uint8), name).tobytes()
 
 
 def _block(length, content):
@@ -108,13 +115,13 @@ def _block(length, content):
 def _tell(name, text):
     room = BLOCK - _HEAD.size
     for start in range(0, max(len(text), 1), room):
-        native.broadcast_bytes(_block(len(text) - start, text[start:start + room]), name)
+        _exchange(_block(len(text) - start, text[start:start + room]), name)
 
 
 def _hear(name):
     parts, room, empty = [], BLOCK - _HEAD.size, bytes(BLOCK)
     while True:
-        block = native.broadcast_bytes(empty, name)
+        block = _exchange(empty, name)
         length, position = _HEAD.unpack_from(block)
         if length == BUSY:
             continue

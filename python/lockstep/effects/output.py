@@ -11,7 +11,7 @@ import sys
 import tempfile
 import traceback
 
-from lockstep import native, world
+from lockstep import host, native, world
 
 FIRST_DESCRIPTOR = 200  # out of the way of scripts that close or expect low numbers
 _terminal = 2
@@ -31,7 +31,7 @@ def attach():
         _terminal = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
         native.log_to(_terminal)
         _redirect(_log_path())
-    native.barrier("log files")  # the marks of an earlier job are gone
+    host.barrier("log files")  # the marks of an earlier job are gone
     sys.excepthook = _end_with_error
     return _folder
 

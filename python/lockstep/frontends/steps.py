@@ -50,7 +50,7 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step()
+        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
         return logs
 
     return train
@@ -113,13 +113,13 @@ def attach_stops(callback_list_class, package):
     @hooks.wrap(callback_list_class, "on_epoch_end")
     def on_epoch_end(original, self, *args, **kwargs):
         original(self, *args, **kwargs)
-        _agree_to_stop(self.model)
+        _agree_to_stop(getattr(self, "model", None))
 
     @hooks.wrap(callback_list_class, "on_train_batch_end")
     def on_train_batch_end(original, self, *args, **kwargs):
         original(self, *args, **kwargs)
         if any(_acts_on_batches(callback, package) for callback in self.callbacks):
-            _agree_to_stop(self.model)
+            _agree_to_stop(getattr(self, "model", None))
 
 
 def _acts_on_batches(callback, package):

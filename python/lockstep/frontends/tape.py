@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.python.eager import backprop
 
 from lockstep import gradients, hooks, reports
+from lockstep.slices import current
 
 _local = threading.local()
 
@@ -26,6 +27,8 @@ def attach():
         reduced = gradients.reduce(flat, flat_sources)
         if any(map(gradients.is_variable, flat_sources)):
             reports.note_target(target)
+            if tf.executing_eagerly() and not current.is_scoped():
+                gradients.note_step(target)
         return tf.nest.pack_sequence_as(grads, reduced)
 
     for name in ("jacobian", "batch_jacobian"):

@@ -209,10 +209,18 @@ def attach():
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
                 if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
-                    gradients.note_step()
+                    gradients.note_step(_first_number(result))
             return result
         finally:
             _functions.pop()
+
+
+def _first_number(result):
+    """Of what a function that trains returns: mostly its loss."""
+    for value in tf.nest.flatten(result):
+        if tf.is_tensor(value) and value.dtype.is_floating and value.shape.rank == 0:
+            return value
+    return None
 
 
 def _attach_for(module):

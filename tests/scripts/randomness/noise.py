@@ -40,7 +40,7 @@ def train_by_hand():
         weights.assign_sub(0.1 * tape.gradient(loss, weights))
 
     if how == "function":
-        step = tf.function(step)
+        step = tf.function(step, input_signature=[tf.TensorSpec([None, 192]), tf.TensorSpec([None], tf.int64)])
     for _ in range(2):
         for inputs, labels in data:
             step(inputs, labels)

@@ -85,6 +85,9 @@ def _slices(sess, plan, feed):
         if _has_time_first(plan, group.tensors):
             return None, feed, [], []
         return None, {**feed, group.switch.ref(): np.array(True)}, [group.numbers], group.tensors
+    if not feed and not plan.groups:
+        say.once("a training step takes its data from inside of the graph (queues, variables, random numbers), where nothing can be "
+                 "cut; every rank computes all of it, which is right but not faster")
     part, cut_feed, cut = feeds.cut(plan, feed)
     if part is None or _has_time_first(plan, cut):
         return None, feed, [], []

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells those who look on what each step did: `lockstep run` its progress, `lockstep verify` its loss and the weights."""
+import atexit
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from lockstep import audit, gradients, native, progress, record, summary
+
+_step = 0
+
+
+def attach():
+    gradients.listen_to_steps(_follow)
+    if record.is_on():
+        atexit.register(_record_weights)
+
+
+def _number(loss):
+    """A loss as a number; None where the step has none that can be seen."""
+    if loss is None or not (tf.is_tensor(loss) or np.isscalar(loss)):
+        return None
+    value = np.asarray(loss)
+    return float(value) if value.ndim == 0 else None
+
+
+def _follow():
+    global _step
+    loss, step = gradients.last_loss, _step
+    _step += 1
+    progress.update(_step, samples=summary.samples, loss=lambda: _number(loss), wait_s=_waited)
+    if record.is_on():
+        number = _number(loss)
+        if number is not None and record.record_loss(step, number):
+            sys.exit(0)  # as many steps as were asked for; the weights are recorded on the way out
+
+
+def _waited():
+    return native.counters()["ns_exposed"] / 1e9
+
+
+def _record_weights():
+    found = {key: variable.numpy() for key, variable in audit.found_variables().items()}
+    if found:
+        record.record_weights(found)
