@@ -83,10 +83,6 @@ PIPELINES = {
 }
 
 
-def new_model():
-    return keras.Sequential([keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1, activation="sigmoid")])
-
-
 def by_loop(data):
     weights = tf.Variable(tf.zeros((WIDTH, 1)))
 
@@ -106,12 +102,18 @@ def by_loop(data):
     print(f"{np.mean(losses):.6f} {losses[-1]:.6f}, {len(losses)} steps, {total} labels, {float(tf.norm(weights)):.6f}")
 
 
-def by_fit(data):
+def new_model():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((WIDTH,)), keras.layers.Dense(4, activation="tanh"),
+                              keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(keras.optimizers.SGD(0.3), "binary_crossentropy", metrics=["accuracy"])
+    return model, model.get_weights()
+
+
+def by_fit(data, model, start):
     if isinstance(data.element_spec, dict):
         data = data.map(lambda row: (row["a"], row["b"]))
-    keras.utils.set_random_seed(1)
-    model = new_model()
-    model.compile(keras.optimizers.SGD(0.3), "binary_crossentropy", metrics=["accuracy"])
+    model.set_weights(start)
     history = model.fit(data, epochs=2, verbose=0, validation_data=data)
     print(*(f"{name} {values[-1]:.6f}" for name, values in history.history.items()))
 
@@ -159,6 +161,7 @@ def odd_loops():
 if how == "odd":
     odd_loops()
 else:
+    model, start = new_model()
     for name, make in PIPELINES.items():
         print(f"{name}: ", end="")
-        by_loop(make()) if how == "loop" else by_fit(make())
+        by_loop(make()) if how == "loop" else by_fit(make(), model, start)
