@@ -7,7 +7,6 @@
   timers of hooks (every N seconds) rank 0's clock decides: a save is something that all ranks take part in
 
 Services of a Supervisor run in threads of their own, at any time: they write on rank 0 and do nothing elsewhere."""
-import json
 import threading
 
 import numpy as np
@@ -17,8 +16,7 @@ from tensorflow.python.summary.writer import writer
 from tensorflow.python.training import basic_session_run_hooks, saver, supervisor, training_util
 
 from lockstep import hooks, host, say, world
-
-_local = threading.local()
+from lockstep.effects import once
 
 
 def attach():
@@ -39,37 +37,18 @@ def attach():
 
 
 def _all_take_part():
-    """Threads other than the main one do not run at the same points on all ranks; what rank 0 does for all it does alone."""
-    return threading.current_thread() is threading.main_thread() and not getattr(_local, "is_alone", False)
+    """Threads other than the main one do not run at the same points on all ranks."""
+    return threading.current_thread() is threading.main_thread()
 
 
-def _once(what, act):
-    """Rank 0's act(); all ranks return its value (text, numbers, lists of them) or raise its error."""
-    if getattr(_local, "is_alone", False):
+def _once(what, act, path=""):
+    """As once.once in the main thread; in others rank 0 acts, and nobody waits."""
+    if _all_take_part():
+        return once.once(what, act, path)
+    if not world.is_root():
+        return None
+    with world.alone():
         return act()
-    if not _all_take_part():
-        return act() if world.is_root() else None
-    host.barrier(f"once/{what}/here")
-    outcome = {}
-    if world.is_root():
-        outcome = _outcome(act)
-    told = json.loads(host.broadcast_bytes(json.dumps({key: outcome[key] for key in outcome if key != "raised"}).encode(),
-                                           f"once/{what}"))
-    if "raised" in outcome:
-        raise outcome["raised"]
-    if "error" in told:
-        raise RuntimeError(f"rank 0 could not {what}: {told['error']}")
-    return told["value"]
-
-
-def _outcome(act):
-    _local.is_alone = True
-    try:
-        return {"value": act()}
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}", "raised": error}
-    finally:
-        _local.is_alone = False
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------
@@ -84,7 +63,7 @@ def _attach_saver():
             path = original(self, sess, save_path, *args, **kwargs)
             return [path, self._last_checkpoints]
 
-        value = _once("save a checkpoint", act)
+        value = _once("save a checkpoint", act, save_path)
         if value is None:
             return save_path
         path, last = value
