@@ -16,7 +16,7 @@ from tensorflow.python.summary.writer import writer
 from tensorflow.python.training import basic_session_run_hooks, saver, supervisor, training_util
 
 from lockstep import hooks, host, say, world
-from lockstep.effects.once import once
+from lockstep.effects import once
 
 
 def attach():
@@ -42,10 +42,13 @@ def _all_take_part():
 
 
 def _once(what, act, path=""):
-    """Rank 0's act(); all ranks return its value (text, numbers, lists of them) or raise its error."""
-    if not _all_take_part():
-        return act() if world.is_root() else None
-    return once(what, act, path)
+    """As once.once in the main thread; in others rank 0 acts, and nobody waits."""
+    if _all_take_part():
+        return once.once(what, act, path)
+    if not world.is_root():
+        return None
+    with world.alone():
+        return act()
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------
