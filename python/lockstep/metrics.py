@@ -168,7 +168,7 @@ def _result(original, kit, self, *args, **kwargs):
     if not own or not _is_sum(type(self), kit.package):
         return original(self, *args, **kwargs)
     totals = ops.allreduce_group([kit.read(variable) for variable in own],
-                                 [current.numbered(f"metric/{variables.key(variable)}") for variable in own], op=ops.SUM)
+                                 [f"metric/{variables.key(variable)}" for variable in own], op=ops.SUM)
     for total, variable in zip(totals, own):
         total.set_shape(variable.shape)
     return kit.compute(self, functools.partial(original, self, *args, **kwargs), totals)

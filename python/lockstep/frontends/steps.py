@@ -73,7 +73,7 @@ def _global_number(name, value, part):
     value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
     if value.shape.rank != 0 or not value.dtype.is_floating:
         return value
-    return ops.allreduce(value, current.numbered(f"log/{name}"), **part.reduction())
+    return ops.allreduce(value, f"log/{name}", **part.reduction())
 
 
 # ---- losses --------------------------------------------------------------------------------------------------
