@@ -4,6 +4,7 @@ import os
 
 import lockstep
 import numpy as np
+import tensorflow
 import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
@@ -90,6 +91,16 @@ def check_input_gradient():
         assert not any(op.type.startswith("Lockstep") for op in graph.get_operations())
 
 
+def check_public_gradients():
+    """tensorflow.compat.v1, as imported here, is another module than tensorflow's attribute compat.v1."""
+    for module in (tf, tensorflow, tensorflow.compat.v1):
+        with tf.Graph().as_default() as graph:
+            w = tf.Variable(np.ones((2, 1), np.float32))
+            module.gradients(tf.reduce_sum(w * w), w)
+            assert any(op.type.startswith("Lockstep") for op in graph.get_operations()), module.__name__
+
+
+check_public_gradients()
 check_feed([None, 2], own)
 check_feed(None, own)
 check_feed([10, 2], data)

@@ -3,8 +3,8 @@
 A fourth model has its derivative written by hand."""
 import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as v1
 
-v1 = tf.compat.v1
 v1.disable_eager_execution()
 
 rng = np.random.default_rng(3)

@@ -4,6 +4,7 @@
 Seams: the public tf.gradients and tf.compat.v1.gradients (gradients of while loops use a function below these, which stays as
 it is), and v1 Optimizer.compute_gradients, which does not call the public ones."""
 import sys
+import threading
 
 import tensorflow as tf
 from tensorflow.python.ops import gradients_impl
@@ -14,12 +15,24 @@ from lockstep.frontends import applied
 from lockstep.frontends.v1 import parts
 from lockstep.slices import current
 
+_local = threading.local()
+
 
 def attach():
     current.serve_graphs(parts.part_of)
-    for original in (gradients_impl.gradients, gradients_impl.gradients_v2):
-        for module in _public_modules(original):
-            _attach_gradients(module)
+    for name in ("gradients", "gradients_v2"):
+        modules = list(_public_modules(getattr(gradients_impl, name)))
+        _attach_gradients(name)
+        for module in modules:
+            module.gradients = getattr(gradients_impl, name)
+
+    @hooks.wrap(gradients_impl, "hessians")
+    def hessians(original, *args, **kwargs):
+        _local.in_hessians = True  # which takes gradients of gradients: figures of the slice
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _local.in_hessians = False
 
     @hooks.wrap(optimizer.Optimizer, "compute_gradients")
     def compute_gradients(original, self, loss, *args, **kwargs):
@@ -39,10 +52,13 @@ def _public_modules(function):
                 yield module
 
 
-def _attach_gradients(module):
-    @hooks.wrap(module, "gradients")
+def _attach_gradients(name):
+    """In the module from which the public ones take it: tensorflow.compat.v1 is made when a script imports it."""
+    @hooks.wrap(gradients_impl, name)
     def public_gradients(original, ys, xs, *args, **kwargs):
         grads = original(ys, xs, *args, **kwargs)
+        if getattr(_local, "in_hessians", False):
+            return grads
         sources = [variable_of(source) for source in tf.nest.flatten(xs)]
         return tf.nest.pack_sequence_as(grads, reduce(tf.nest.flatten(grads), sources))
 
