@@ -126,8 +126,8 @@ def _attach_rates():
 
     @hooks.wrap(optimizer.TFOptimizer, "_backend_update_step")
     def update(original, self, grads, trainable_variables, learning_rate):
-        factor = weak.rate_factor(self.iterations.value)
-        if factor is not None:
+        if weak.scales_rate():
+            factor = weak.rate_factor(tf.convert_to_tensor(self.iterations))
             learning_rate = learning_rate * tf.cast(factor, learning_rate.dtype)
         return original(self, grads, trainable_variables, learning_rate)
 

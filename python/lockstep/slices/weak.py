@@ -87,10 +87,12 @@ def next_group(fetch):
     return parts.Rows((sum(sizes[:world.rank]), sizes[world.rank], sum(sizes)), group[world.rank])
 
 
+def scales_rate():
+    return is_on() and native.setting("LR_SCALE") == "on"
+
+
 def rate_factor(step):
     """What a learning rate is multiplied with at this step (a number, or a tensor of them)."""
-    if not is_on() or native.setting("LR_SCALE") not in ("on", "1", "true", "yes"):
-        return None
     warmup = int(native.setting("LR_WARMUP_STEPS"))
     if warmup == 0:
         return float(world.size)
