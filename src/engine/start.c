@@ -11,6 +11,8 @@
 #include "device/kernel.h"
 #include "engine/engine_int.h"
 
+#define FOR_EVER_S 1e8
+
 static ls_status_t load_settings(ls_context_h ctx)
 {
     ls_status_t status = ls_config_load(&ctx->config);
@@ -78,12 +80,13 @@ static bool wait_until(ls_context_h ctx, uint64_t until_ns)
     return ctx->is_started;
 }
 
-/* The others are not watched before all have started: only time tells that one does not come.  *is_stuck_p: the thread
- * is inside MPI, and keeps the context. */
+/* The others are not watched before all have started: only time tells that one does not come.  Ranks that are threads
+ * always come, if only to refuse.  *is_stuck_p: the thread is inside MPI, and keeps the context. */
 static ls_status_t wait_for_thread(ls_context_h ctx, bool *is_stuck_p)
 {
     const uint64_t begin_ns = ls_clock_ns();
-    const uint64_t end_ns   = begin_ns + (uint64_t)(ctx->config.stall_abort_s * 1e9);
+    const double   limit_s  = ctx->is_local ? FOR_EVER_S : ctx->config.stall_abort_s;
+    const uint64_t end_ns   = begin_ns + (uint64_t)(limit_s * 1e9);
     const uint64_t warn_ns  = begin_ns + (uint64_t)(ctx->config.stall_warn_s * 1e9);
 
     pthread_mutex_lock(&ctx->start_lock);
