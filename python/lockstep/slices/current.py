@@ -33,6 +33,16 @@ def scope(part):
         stack.pop()
 
 
+@contextlib.contextmanager
+def no_scope():
+    """As if no scope had been opened."""
+    before, _local.scopes = _scopes(), []
+    try:
+        yield
+    finally:
+        _local.scopes = before
+
+
 def _scopes():
     if not hasattr(_local, "scopes"):
         _local.scopes = []

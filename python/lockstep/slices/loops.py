@@ -227,11 +227,23 @@ def _attach_for(module):
     """`for x in data` in a tf.function, which never calls data.__iter__."""
     @hooks.wrap(module, "for_stmt")
     def for_stmt(original, iterated, extra_test, body, *args):
-        if not tf.executing_eagerly() and mark.is_partitioned(iterated):
-            return original(iterated, extra_test, lambda element: body(_own_in_graph(element)), *args)
-        if tf.executing_eagerly() or not _gives_batches(iterated):
+        if tf.executing_eagerly() or current.is_scoped():
             return original(iterated, extra_test, body, *args)
-        return original(iterated, extra_test, lambda element: body(cut_in_graph(element)), *args)
+        if mark.is_partitioned(iterated):
+            return original(iterated, extra_test, _body_on(_own_in_graph, body), *args)
+        if not _gives_batches(iterated):
+            return original(iterated, extra_test, body, *args)
+        return original(iterated, extra_test, _body_on(cut_in_graph, body), *args)
+
+
+def _body_on(take, body):
+    """The loop's body on what `take` makes of an element.  It is traced as a function of tf.data, which is otherwise one of
+    elements that are no batch yet (randomness.py): that scope is not the body's."""
+    def body_on(element):
+        with current.no_scope():
+            return body(take(element))
+
+    return body_on
 
 
 def _gives_batches(iterated):

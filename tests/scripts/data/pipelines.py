@@ -47,7 +47,7 @@ def records():
         for row, label in zip(x, y):
             features = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=row)),
                         "y": tf.train.Feature(float_list=tf.train.FloatList(value=label))}
-            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True))
     parsed = {"x": tf.io.FixedLenFeature((WIDTH,), tf.float32), "y": tf.io.FixedLenFeature((1,), tf.float32)}
     read = tf.data.TFRecordDataset("rows.tfrecord")
     return read.map(lambda text: tf.io.parse_single_example(text, parsed)).map(lambda row: (row["x"], row["y"]))
