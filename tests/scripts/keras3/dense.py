@@ -18,4 +18,7 @@ for name, values in history.history.items():
     print(name, *(f"{value:.6f}" for value in values))
 print("evaluate", *(f"{value:.6f}" for value in model.evaluate(x, y, verbose=0, batch_size=50)))
 np.save("predictions.npy", model.predict(x, batch_size=64, verbose=0))
-model.save("model.keras")
+if "eager" in sys.argv:
+    model.save_weights("model.weights.h5")  # the description would have the shape of the first batch that the model saw
+else:
+    model.save("model.keras")
