@@ -60,7 +60,7 @@ def wake():
         _agree_on_hashing()
         os.environ[PID_VARIABLE] = str(os.getpid())
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.insert(0, _Finder(is_rank()))
 
 
 def find(name, path=None, target=None):
@@ -91,6 +91,9 @@ class _Finder:
     No class of importlib.abc: importing that module would cost more than all the rest here."""
 
     NAMES = ("tensorflow", "keras", "tf_keras")
+
+    def __init__(self, is_of_rank):
+        self.is_of_rank = is_of_rank
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.NAMES and name not in _callbacks:

@@ -7,7 +7,7 @@ import lockstep.start
 
 
 def is_awake():
-    return any(isinstance(finder, lockstep.start._Finder) for finder in sys.meta_path)
+    return any(getattr(finder, "is_of_rank", False) for finder in sys.meta_path)
 
 
 def standing():
