@@ -23,6 +23,7 @@ def test_ranks_with_their_own_batches_are_one_process_with_a_larger_one(n, batch
     compare_folders(tmp_path / "one", tmp_path / "ranks", TOLERANCE)
 
 
+@pytest.mark.long
 def test_the_learning_rate_grows_with_the_ranks_when_told_to(tmp_path):
     together = run(tmp_path / "one", None, "16 8 4 0.1")
     scaled = run(tmp_path / "ranks", 2, "8 8 8 0.05", LOCKSTEP_BATCH="per-rank", LOCKSTEP_LR_SCALE="on")
@@ -33,6 +34,7 @@ def test_the_learning_rate_grows_with_the_ranks_when_told_to(tmp_path):
     assert losses[1] != pytest.approx(losses[0], rel=1e-3), "the first steps should be smaller"
 
 
+@pytest.mark.long
 def test_data_that_the_script_partitions_is_left_alone(tmp_path):
     case = Case(HERE / "weak", "partitioned.py")
     together = _run(case, tmp_path / "one", None)
