@@ -7,10 +7,14 @@
   ranks   two ranks, each with the same rows per step as one process; the script's batch is twice as large
   peer    tf.distribute's MultiWorkerMirroredStrategy, two workers over gRPC, a hand-written loop
   alone   one rank with Lockstep switched on: what it costs where it has nothing to do
+  whole   one process with the batch of ranks and peer: the speed-up at the same global batch is against this one
+  cores   the same with both cores: what TensorFlow's own threads make of them
+  horovod Horovod, two processes, a hand-written loop; only where it is installed
 
 The ways take turns in rounds, so that drift of the machine meets all of them; medians over the rounds are printed.
 Efficiency is copies / ranks: 100 % means that training together costs nothing."""
 import argparse
+import importlib.util
 import json
 import os
 import socket
@@ -23,7 +27,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CASES = (("resnet", 32), ("mnist", 128), ("mnist", 32), ("alexnet", 32))
-WAYS = ("one", "copies", "ranks", "peer", "alone")
+WAYS = ("one", "copies", "ranks", "peer", "alone", "whole", "cores", "horovod")
+# The ways whose steps take the same batch, and what they are called beside each other.
+SAME_BATCH = {"whole": "1 process, 1 core", "cores": "1 process, 2 cores", "ranks": "Lockstep", "peer": "tf.distribute",
+              "horovod": "Horovod"}
 LIMIT_S = 600
 
 
@@ -88,25 +95,65 @@ def time_peer(case, steps, folder):
         for core in (0, 1)])
 
 
+def time_whole(case, steps, folder):
+    wait([subprocess.Popen(on_core(0, command("script.py", case, steps, folder, factor=2)), env=environment(0))])
+
+
+def time_cores(case, steps, folder):
+    threads = {"TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    wait([subprocess.Popen(on_core("0,1", command("script.py", case, steps, folder, factor=2)), env=environment(0, **threads))])
+
+
+def time_horovod(case, steps, folder):
+    launcher = [sys.executable, "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2"]
+    wait([subprocess.Popen(launcher + command("peer_horovod.py", case, steps, folder, factor=2),
+                           env=environment(0, TF_MPI_ENABLE="0"))])
+
+
 def time_way(way, case, steps):
     with tempfile.TemporaryDirectory() as folder:
         if way == "alone":
             time_one(case, steps, folder, TF_MPI_ENABLE="1")
         else:
-            {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer}[way](case, steps, folder)
+            {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer, "whole": time_whole,
+             "cores": time_cores, "horovod": time_horovod}[way](case, steps, folder)
         return results(folder)
+
+
+def print_same_batch(table):
+    """Strong scaling: the steps of all columns take the same batch; how many times as fast as one process on one core."""
+    ways = [way for way in SAME_BATCH if all(way in row["ms"] for row in table)]
+    if "whole" not in ways:
+        return
+    print("\nthe same global batch: ms per step, and how many times as fast as one process on one core")
+    print(f"{'model':8} {'batch':>5} " + " ".join(f"{SAME_BATCH[way]:>18}" for way in ways))
+    for row in table:
+        words = [f"{row['ms'][way]:9.2f} {row['ms']['whole'] / row['ms'][way]:6.2f} x" for way in ways]
+        print(f"{row['model']:8} {2 * row['batch']:5} " + " ".join(f"{word:>18}" for word in words), flush=True)
+
+
+def chosen_ways(text):
+    """Those asked for, without a peer that is not installed."""
+    ways = text.split(",") if text else list(WAYS)
+    unknown = set(ways) - set(WAYS)
+    if unknown:
+        sys.exit(f"there is no way {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
+    if "horovod" in ways and importlib.util.find_spec("horovod") is None:
+        print("horovod: not installed")
+        ways.remove("horovod")
+    return ways
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", help="model:batch, as mnist:128; more than once; default: all")
-    parser.add_argument("--ways", default=",".join(WAYS), help="which of them, with commas (default: all)")
+    parser.add_argument("--ways", help="which of them, with commas (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", help="file for the numbers")
     args = parser.parse_args()
     cases = [(text.split(":")[0], int(text.split(":")[1])) for text in args.case] if args.case else CASES
-    ways = args.ways.split(",")
+    ways = chosen_ways(args.ways)
 
     print(f"{'model':8} {'batch':>5} " + " ".join(f"{way:>9}" for way in ways) + "  ms per step; efficiency = copies / ranks")
     table = []
@@ -125,6 +172,7 @@ def main():
             notes.append(f"alone {100 * (ms['alone'] / ms['one'] - 1):+.1f} %")
         print(f"{case[0]:8} {case[1]:5} " + " ".join(f"{ms[way]:9.2f}" for way in ways) + "  " + ", ".join(notes), flush=True)
         table.append({"model": case[0], "batch": case[1], "ms": ms, "rounds": rounds})
+    print_same_batch(table)
     if args.json:
         Path(args.json).write_text(json.dumps(table, indent=1))
 

@@ -34,6 +34,14 @@ def _follow():
         number = _number(loss)
         if number is not None and record.record_loss(step, number):
             sys.exit(0)  # as many steps as were asked for; the weights are recorded on the way out
+    if record.is_nudged():
+        _nudge()
+
+
+def _nudge():
+    for variable in audit.trained_variables().values():
+        if variable.dtype in (tf.float16, tf.float32, tf.float64):
+            variable.assign(record.nudged(variable.numpy()))
 
 
 def _waited():
