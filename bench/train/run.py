@@ -132,6 +132,14 @@ def print_same_batch(table):
         print(f"{row['model']:8} {2 * row['batch']:5} " + " ".join(f"{word:>18}" for word in words), flush=True)
 
 
+def chosen_case(text):
+    model, _, batch = text.partition(":")
+    names = sorted({name for name, _ in CASES})
+    if model not in names or not batch.isdigit() or int(batch) < 1:
+        sys.exit(f"'{text}' is no case: write MODEL:BATCH, as mnist:128; the models are {', '.join(names)}")
+    return model, int(batch)
+
+
 def chosen_ways(text):
     """Those asked for, without a peer that is not installed."""
     ways = text.split(",") if text else list(WAYS)
@@ -152,7 +160,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", help="file for the numbers")
     args = parser.parse_args()
-    cases = [(text.split(":")[0], int(text.split(":")[1])) for text in args.case] if args.case else CASES
+    cases = [chosen_case(text) for text in args.case] if args.case else CASES
     ways = chosen_ways(args.ways)
 
     print(f"{'model':8} {'batch':>5} " + " ".join(f"{way:>9}" for way in ways) + "  ms per step; efficiency = copies / ranks")

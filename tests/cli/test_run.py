@@ -190,7 +190,7 @@ def check_one_sentence(result, complaint):
     assert "Traceback" not in result.err
     last = result.err.strip().splitlines()[-1]
     assert last.startswith("lockstep run: ") and complaint in last, str(result)
-    assert "'0'" in complaint or re.search(r".: \w", last.split(complaint)[1]), f"nothing to do is said: {last}"
+    assert "'0'" in complaint or re.search(r": \S", last.split(complaint)[1]), f"nothing to do is said: {last}"
 
 
 def make_agent(folder, lines):
