@@ -8,7 +8,7 @@ from commands import lockstep
 from jobs import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from lockstep import record  # noqa: E402
+from lockstep import progress, record  # noqa: E402
 from lockstep.cli.compare import Comparison, Yardstick, compare_losses, compare_weights, relative  # noqa: E402
 
 numpy = pytest.importorskip("numpy")
@@ -112,11 +112,16 @@ def test_data_that_depend_on_the_rank_are_caught_with_step_and_variable(mpi, tmp
         pytest.skip("once is enough: nothing of it knows MPI")
     (tmp_path / "train.py").write_text(KERAS)
     words = ("verify", "-n", 2, "--oversubscribe", tmp_path / "train.py")
-    good = lockstep(mpi, *words, "same", env=promise.SETTINGS, cwd=tmp_path, timeout=promise.LIMIT)
+    (tmp_path / "status").mkdir()
+    good = lockstep(mpi, *words, "same", env={**promise.SETTINGS, "LOCKSTEP_STATUS_DIR": tmp_path / "status"}, cwd=tmp_path,
+                    timeout=promise.LIMIT)
     bad = lockstep(mpi, *words, "by rank", env=promise.SETTINGS, cwd=tmp_path, timeout=promise.LIMIT)
     assert good.code == 0 and "12 steps compared" in good.out and "agree within rounding" in good.out, str(good)
     assert bad.code == 1 and "the losses part at step 0" in bad.out, str(bad)
     assert "differ between one process and the ranks; most of all '" in bad.out
+    # On the way: Keras's fit tells those who watch how many steps there are.
+    seen = progress.read_all(tmp_path / "status")
+    assert [(status.step, status.num_steps) for status in seen] == [(12, 12), (12, 12)]
 
 
 def test_runs_that_agree_are_said_to(mpi, script):
