@@ -12,6 +12,7 @@ step: that run shows how far rounding alone takes the script."""
 import os
 from pathlib import Path
 
+from lockstep import world
 from lockstep.launch.rank import RANK_VARIABLES, number_of
 
 _folder = os.environ.get("LOCKSTEP_RECORD", "")
@@ -39,7 +40,8 @@ def record_loss(step, value):
     if not _folder:
         return False
     if _losses is None:
-        _losses = open(_path(".losses"), "w", buffering=1)
+        with world.alone():  # no file of the script, which only rank 0 would write
+            _losses = open(_path(".losses"), "w", buffering=1)
     _losses.write(f"{int(step)} {float(value)!r}\n")
     return 0 < _num_steps <= int(step) + 1
 
@@ -66,10 +68,11 @@ def record_weights(variables):
         return
     import numpy
     arrays = {f"v{number}": numpy.asarray(value) for number, value in enumerate(variables.values())}
-    path = _path(".npz")
-    unfinished = path.with_suffix(".part.npz")
-    numpy.savez(unfinished, names=numpy.array(list(variables), dtype=str), **arrays)
-    os.replace(unfinished, path)
+    with world.alone():
+        path = _path(".npz")
+        unfinished = path.with_suffix(".part.npz")
+        numpy.savez(unfinished, names=numpy.array(list(variables), dtype=str), **arrays)
+        os.replace(unfinished, path)
 
 
 def read_losses(path):

@@ -111,7 +111,7 @@ def test_data_that_depend_on_the_rank_are_caught_with_step_and_variable(mpi, tmp
     if mpi.name != "openmpi":
         pytest.skip("once is enough: nothing of it knows MPI")
     (tmp_path / "train.py").write_text(KERAS)
-    words = ("verify", "-n", 2, "--oversubscribe", tmp_path / "train.py")
+    words = ("verify", "-n", 2, "--oversubscribe", "--keep", tmp_path / "kept", tmp_path / "train.py")
     (tmp_path / "status").mkdir()
     good = lockstep(mpi, *words, "same", env={**promise.SETTINGS, "LOCKSTEP_STATUS_DIR": tmp_path / "status"}, cwd=tmp_path,
                     timeout=promise.LIMIT)
@@ -119,6 +119,7 @@ def test_data_that_depend_on_the_rank_are_caught_with_step_and_variable(mpi, tmp
     assert good.code == 0 and "12 steps compared" in good.out and "agree within rounding" in good.out, str(good)
     assert bad.code == 1 and "the losses part at step 0" in bad.out, str(bad)
     assert "differ between one process and the ranks; most of all '" in bad.out
+    assert (tmp_path / "kept" / "many" / "rank-1.npz").exists(), "the ranks were not compared with each other"
     # On the way: Keras's fit tells those who watch how many steps there are.
     seen = progress.read_all(tmp_path / "status")
     assert [(status.step, status.num_steps) for status in seen] == [(12, 12), (12, 12)]
