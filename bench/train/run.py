@@ -58,10 +58,17 @@ def results(folder):
     return statistics.mean(result["ms"] for result in found)
 
 
-def wait(processes):
+def start(words, env, folder):
+    """What it writes to standard error is shown only if it fails: TensorFlow always says something."""
+    with open(Path(folder) / f"{len(list(Path(folder).glob('*.err')))}.err", "wb") as errors:
+        return subprocess.Popen(words, env=env, stderr=errors)
+
+
+def wait(processes, folder):
     codes = [process.wait(timeout=LIMIT_S) for process in processes]
     if any(codes):
-        raise RuntimeError(f"exit codes {codes}")
+        said = [path.read_text(errors="replace").splitlines()[-15:] for path in sorted(Path(folder).glob("*.err"))]
+        sys.exit(f"exit codes {codes}\n" + "\n".join(line for lines in said for line in lines))
 
 
 def free_ports(number):
@@ -75,39 +82,38 @@ def free_ports(number):
 
 
 def time_one(case, steps, folder, **env):
-    wait([subprocess.Popen(on_core(0, command("script.py", case, steps, folder)), env=environment(0, **env))])
+    wait([start(on_core(0, command("script.py", case, steps, folder)), environment(0, **env), folder)], folder)
 
 
 def time_copies(case, steps, folder):
-    wait([subprocess.Popen(on_core(core, command("script.py", case, steps, folder)), env=environment(core))
-          for core in (0, 1)])
+    wait([start(on_core(core, command("script.py", case, steps, folder)), environment(core), folder) for core in (0, 1)], folder)
 
 
 def time_ranks(case, steps, folder):
     launcher = [sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress"]
-    wait([subprocess.Popen(launcher + command("script.py", case, steps, folder, factor=2), env=environment(0))])
+    wait([start(launcher + command("script.py", case, steps, folder, factor=2), environment(0), folder)], folder)
 
 
 def time_peer(case, steps, folder):
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    wait([subprocess.Popen(on_core(core, command("peer.py", case, steps, folder, factor=2)), env=environment(
-        core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})))
-        for core in (0, 1)])
+    wait([start(on_core(core, command("peer.py", case, steps, folder, factor=2)), environment(
+        core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})), folder)
+        for core in (0, 1)], folder)
 
 
 def time_whole(case, steps, folder):
-    wait([subprocess.Popen(on_core(0, command("script.py", case, steps, folder, factor=2)), env=environment(0))])
+    wait([start(on_core(0, command("script.py", case, steps, folder, factor=2)), environment(0), folder)], folder)
 
 
 def time_cores(case, steps, folder):
     threads = {"TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    wait([subprocess.Popen(on_core("0,1", command("script.py", case, steps, folder, factor=2)), env=environment(0, **threads))])
+    wait([start(on_core("0,1", command("script.py", case, steps, folder, factor=2)), environment(0, **threads), folder)], folder)
 
 
 def time_horovod(case, steps, folder):
     launcher = [sys.executable, "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2"]
-    wait([subprocess.Popen(launcher + command("peer_horovod.py", case, steps, folder, factor=2),
-                           env=environment(0, TF_MPI_ENABLE="0"))])
+    wait([start(launcher + command("peer_horovod.py", case, steps, folder, factor=2), environment(0, TF_MPI_ENABLE="0"), folder)],
+         folder)
 
 
 def time_way(way, case, steps):
