@@ -96,13 +96,13 @@ def draw_training_panel(axes, table, view):
     axes.set(title=title, ylabel=f"{label}, {ways[base][0]} = 1")
     axes.grid(axis="y", color=GRID)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
 
 
 def draw_training(table, path):
     """Bars for each model: the speed-up at the same global batch, and what a step costs where each process has its rows."""
     views = [view for view in (TOGETHER, APART) if len(_present(table, view[4])) > 1] or [APART]
-    figure, panels = _pyplot().subplots(1, len(views), figsize=((1.6 + 1.7 * len(table)) * len(views), 3.8), squeeze=False)
+    figure, panels = _pyplot().subplots(1, len(views), figsize=((1.6 + 1.7 * len(table)) * len(views), 4.4), squeeze=False)
     for axes, view in zip(panels[0], views):
         draw_training_panel(axes, table, view)
     _save(figure, path)
