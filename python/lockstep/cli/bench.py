@@ -3,7 +3,8 @@
 beside one process and tf.distribute.
 
 Columns for collectives: size, time (median, minimum, 99th percentile), bandwidth, wrong values, and how many times as fast
-as MPI.  Training takes turns between one process, two copies of it (the limit), two ranks and tf.distribute."""
+as MPI.  Training takes turns between one process on one core and on two, two copies of it (the limit), two ranks,
+tf.distribute, and Horovod where it is installed; it prints the speed-ups at the same global batch."""
 import json
 import os
 import subprocess
@@ -42,7 +43,7 @@ def add_arguments(parser):
     group = parser.add_argument_group("training, on two cores of this machine")
     add = group.add_argument
     add("--case", action="append", default=[], metavar="MODEL:BATCH", help="as mnist:128; more than once; all when not given")
-    add("--ways", metavar="WAY,...", help="of one, copies, ranks, peer, alone (all)")
+    add("--ways", metavar="WAY,...", help="of one, copies, ranks, peer, alone, whole, cores, horovod (all)")
     add("--rounds", type=start.positive, metavar="N", help="turns of each (3)")
     add("--steps", type=start.positive, metavar="N", help="training steps of each turn (60)")
 

@@ -27,6 +27,7 @@ def attach():
     _attach_losses()
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
+    steps.attach_expectation(callback_list.CallbackList)
     metrics.attach_to_classes(metric.Metric, metrics.Kit(
         read=lambda variable: tf.convert_to_tensor(variable.value), assign=lambda variable, value: variable.assign(value),
         compute=_compute_stateless, batch_figures=(reduction_metrics.Mean, reduction_metrics.Sum), package="keras"))

@@ -21,6 +21,7 @@ def attach():
     _attach_losses()
     _attach_batchnorm()
     steps.attach_stops(callbacks.CallbackList, "tf_keras")
+    steps.attach_expectation(callbacks.CallbackList)
     metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
         read=lambda variable: variable.read_value(), assign=lambda variable, value: variable.assign(value),
         compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras"))
