@@ -4,8 +4,8 @@
  * crash:
  *
  *     lockstep_tf_share(data)     gives it a number
- *     LockstepReadRows(number, rows)
- *     lockstep_tf_unshare(number) waits for reads that are under way; then the data set may be closed
+ *     LockstepReadRows(number, rows, bounds, step)   rows[bounds[step]] up to rows[bounds[step + 1]], not
+ * with it lockstep_tf_unshare(number) waits for reads that are under way; then the data set may be closed
  */
 #include "tf/rows.h"
 
@@ -121,6 +121,11 @@ static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
 /* ---- a read
  * ------------------------------------------------------------------------------------------------------- */
 
+typedef struct wanted {
+    const uint64_t *rows;
+    int64_t         count;
+} wanted_t;
+
 static TF_DataType type_of(ls_data_type_t type)
 {
     static const TF_DataType types[LS_DATA_TYPE_COUNT] = {
@@ -181,16 +186,17 @@ static bool is_made_for(TF_OpKernelContext *ctx, const ls_data_info_t *info, TF_
         is_same = ls_tf.ExpectedOutputDataType(ctx, (int)i) == type_of(info->fields[i].type);
     }
     if (!is_same) {
-        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: the operator has other types than the data set");
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT,
+                        "lockstep: the operator has other types than the data set");
     }
     return is_same;
 }
 
-static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, ls_data_column_t *columns,
-                      TF_Status *status)
+static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, const wanted_t *wanted,
+                      ls_data_column_t *columns, TF_Status *status)
 {
     const ls_data_info_t *info    = ls_data_info(data);
-    const int64_t         count   = ls_tf.TensorElementCount(rows);
+    const int64_t         count   = wanted->count;
     bool                  is_good = is_made_for(ctx, info, status);
 
     for (unsigned i = 0; i < info->num_fields && is_good; i++) {
@@ -199,8 +205,7 @@ static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, 
             is_good = allocate(ctx, (int)i, &info->fields[i], count, status, &columns[i].data);
         }
     }
-    if (is_good &&
-        ls_data_read_at(data, ls_tf.TensorData(rows), (uint64_t)count, columns, info->num_fields) != LS_OK) {
+    if (is_good && ls_data_read_at(data, wanted->rows, (uint64_t)count, columns, info->num_fields) != LS_OK) {
         ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
         is_good = false;
     }
@@ -211,15 +216,46 @@ static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, 
     }
 }
 
-static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *source, TF_Tensor *rows, TF_Status *status)
+enum { INPUT_SOURCE, INPUT_ROWS, INPUT_BOUNDS, INPUT_STEP, NUM_INPUTS }; /* all int64 */
+
+static int64_t number_at(const TF_Tensor *tensor, int64_t index)
+{
+    return ((const int64_t *)ls_tf.TensorData(tensor))[index];
+}
+
+static bool find_wanted(TF_Tensor *const *inputs, wanted_t *wanted_p)
+{
+    const int64_t num_bounds = ls_tf.TensorElementCount(inputs[INPUT_BOUNDS]);
+    const int64_t step =
+        ls_tf.TensorElementCount(inputs[INPUT_STEP]) == 1 ? number_at(inputs[INPUT_STEP], 0) : -1;
+
+    if (step < 0 || step >= num_bounds - 1) {
+        return false;
+    }
+    const int64_t begin = number_at(inputs[INPUT_BOUNDS], step),
+                  end   = number_at(inputs[INPUT_BOUNDS], step + 1);
+
+    if (begin < 0 || end < begin || end > ls_tf.TensorElementCount(inputs[INPUT_ROWS])) {
+        return false;
+    }
+    *wanted_p = (wanted_t){(const uint64_t *)ls_tf.TensorData(inputs[INPUT_ROWS]) + begin, end - begin};
+    return true;
+}
+
+static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_Status *status)
 {
     int64_t           number = -1;
     ls_data_h         data   = NULL;
     ls_data_column_t *columns;
+    wanted_t          wanted;
 
-    if (ls_tf.TensorElementCount(source) == 1) {
-        memcpy(&number, ls_tf.TensorData(source), sizeof(number));
-        data = get(number, &columns);
+    if (!find_wanted(inputs, &wanted)) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: there is no such step of rows");
+        return;
+    }
+    if (ls_tf.TensorElementCount(inputs[INPUT_SOURCE]) == 1) {
+        number = number_at(inputs[INPUT_SOURCE], 0);
+        data   = get(number, &columns);
     }
     if (data == NULL) {
         ls_tf.SetStatus(status, TF_FAILED_PRECONDITION, "lockstep: the data set has been closed");
@@ -228,32 +264,30 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *source, TF_Tensor *
     if (columns == NULL) {
         ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
     } else {
-        read_rows(ctx, data, rows, columns, status);
+        read_rows(ctx, data, &wanted, columns, status);
     }
     put(number, data, columns);
 }
 
 static void compute(void *kernel, TF_OpKernelContext *ctx)
 {
-    TF_Status *status = ls_tf.NewStatus();
-    TF_Tensor *source = NULL, *rows = NULL;
+    TF_Status *status             = ls_tf.NewStatus();
+    TF_Tensor *inputs[NUM_INPUTS] = {NULL};
 
     (void)kernel;
-    ls_tf.GetInput(ctx, 0, &source, status);
-    if (ls_tf.GetCode(status) == TF_OK) {
-        ls_tf.GetInput(ctx, 1, &rows, status);
+    for (int i = 0; i < NUM_INPUTS && ls_tf.GetCode(status) == TF_OK; i++) {
+        ls_tf.GetInput(ctx, i, &inputs[i], status);
     }
     if (ls_tf.GetCode(status) == TF_OK) {
-        compute_with(ctx, source, rows, status);
+        compute_with(ctx, inputs, status);
     }
     if (ls_tf.GetCode(status) != TF_OK) {
         ls_tf.OpKernelContext_Failure(ctx, status);
     }
-    if (source != NULL) {
-        ls_tf.DeleteTensor(source);
-    }
-    if (rows != NULL) {
-        ls_tf.DeleteTensor(rows);
+    for (int i = 0; i < NUM_INPUTS; i++) {
+        if (inputs[i] != NULL) {
+            ls_tf.DeleteTensor(inputs[i]);
+        }
     }
     ls_tf.DeleteStatus(status);
 }
@@ -290,6 +324,8 @@ void ls_rows_register(TF_Status *status)
     builder = ls_tf.NewOpDefinitionBuilder(NAME);
     ls_tf.OpDefinitionBuilderAddInput(builder, "source: int64");
     ls_tf.OpDefinitionBuilderAddInput(builder, "rows: int64");
+    ls_tf.OpDefinitionBuilderAddInput(builder, "bounds: int64");
+    ls_tf.OpDefinitionBuilderAddInput(builder, "step: int64");
     ls_tf.OpDefinitionBuilderAddOutput(builder, "columns: types");
     ls_tf.OpDefinitionBuilderAddAttr(builder, "types: list(type) >= 1");
     ls_tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, no_shapes);

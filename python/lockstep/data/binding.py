@@ -15,7 +15,6 @@ MAX_DIMS = 8
 OK, STOPPED = 0, -9
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-LARGE_ROW = 4096  # bytes
 STEP_BYTES = 64 << 20  # read between two reports of progress
 ROOM_BYTES = 1 << 20  # of rows of different length, read at once: they stay in the processor's cache
 FIRST_ROWS, MOST_ROWS = 256, 1 << 20
@@ -298,19 +297,24 @@ def _fill_rows(arrays, columns, at, step, call):
     _check(call(at, step, columns, len(columns)))
     for column, array in zip(columns, arrays):
         if array.dtype == object:
-            array[at:at + step] = _split(column)
+            _make_objects(column, array[at:at + step])
 
 
-def _split(column):
-    """Rows of different length: an array of bytes objects."""
-    rows = np.empty(column.num_rows, object)
-    if column.num_rows:
-        total = column.offsets[column.num_rows]
-        ends = np.ctypeslib.as_array(column.offsets, (column.num_rows + 1,)).tolist()
-        if total > LARGE_ROW * column.num_rows:
-            every = memoryview((ctypes.c_char * total).from_address(column.data)).cast("B")
-            rows[:] = [bytes(every[begin:end]) for begin, end in zip(ends, ends[1:])]
-        else:  # copying all of them once more makes cutting them cheap
-            every = ctypes.string_at(column.data, total) if total else b""
-            rows[:] = [every[begin:end] for begin, end in zip(ends, ends[1:])]
-    return rows
+class _Objects(ctypes.Structure):
+    _fields_ = [("make", ctypes.c_void_p), ("keep", ctypes.c_void_p), ("drop", ctypes.c_void_p)]
+
+
+@functools.lru_cache(maxsize=None)
+def _bytes_maker():
+    """(ls_data_column_objects, what makes and keeps objects of bytes); called with Python's lock held, as it makes objects."""
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+                 for name in ("PyBytes_FromStringAndSize", "Py_IncRef", "Py_DecRef")]
+    make = ctypes.PyDLL(native.lib_path()).ls_data_column_objects
+    make.argtypes = [ctypes.POINTER(_Column), ctypes.POINTER(_Objects), ctypes.c_void_p]
+    return make, _Objects(*functions)
+
+
+def _make_objects(column, rows):
+    """Rows of different length become bytes in an array of objects."""
+    make, functions = _bytes_maker()
+    _check(make(column, functions, rows.ctypes.data))
