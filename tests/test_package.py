@@ -56,7 +56,7 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h"} <= set(names)
     assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
     assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py", "lockstep/bench/train/peer.py",
-            "lockstep/bench/train/peer_horovod.py"} <= set(names)
+            "lockstep/bench/train/peer_horovod.py", "lockstep/bench/read/run.py"} <= set(names)
     assert {"lockstep.pth", "lockstep.start"} <= set(names)
     assert any(name.endswith("/share/man/man1/lockstep.1") for name in names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)

@@ -58,6 +58,21 @@ def _save(figure, path):
         raise Problem(f"{path} cannot be written ({error})", "name a file that ends in .png or .svg") from None
 
 
+def draw_reading(table, path):
+    """A bar for each file: how many times as fast as its peer it is read."""
+    figure, axes = _pyplot().subplots(figsize=(6.4, 0.8 + 0.26 * len(table)))
+    places = range(len(table), 0, -1)
+    axes.barh(places, [row["ratio"] for row in table], color=COLOURS["lockstep"], height=0.7)
+    axes.plot([row["target"] for row in table], places, "|", color=INK, markersize=10, label="target")
+    axes.set_yticks(places, [f"{row['file']}  |  {row['peer']}" for row in table])
+    axes.set_xlabel("times as fast as the peer, one core")
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize="small")
+    _save(figure, path)
+
+
 def draw_reports(reports, path):
     """One panel per report of bench_collectives, side by side."""
     figure, panels = _pyplot().subplots(1, len(reports), figsize=(5.2 * len(reports), 3.8), squeeze=False)
