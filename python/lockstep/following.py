@@ -21,7 +21,8 @@ def _number(loss):
     """A loss as a number; None where the step has none that can be seen."""
     if loss is None or not (tf.is_tensor(loss) or np.isscalar(loss)):
         return None
-    value = np.asarray(loss)
+    # Not np.asarray, which looks into a tensor's memory: a slice's loss is read as the batch's by numpy() (reports.py).
+    value = loss.numpy() if tf.is_tensor(loss) else np.asarray(loss)
     return float(value) if value.ndim == 0 else None
 
 

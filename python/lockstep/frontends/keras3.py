@@ -8,7 +8,7 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import steps
 from lockstep.slices import current, own, part as parts, pipeline, weak
@@ -147,14 +147,14 @@ def _attach_losses():
     @hooks.wrap(loss_module, "reduce_values")
     def reduce_values(original, values, sample_weight=None, reduction="sum_over_batch_size"):
         loss = original(values, sample_weight, reduction)
-        if not steps.is_sliced() or values.shape.rank == 0:
+        if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
             return loss
         if reduction == "sum":
-            return steps.sum_as_mean(loss)
-        if reduction == "mean_with_sample_weight" and sample_weight is not None:
+            loss = steps.sum_as_mean(loss)
+        elif reduction == "mean_with_sample_weight" and sample_weight is not None:
             own = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
-            return loss * steps.divided_by_all(own, "weight")
-        return loss
+            loss *= steps.divided_by_all(own, "weight")
+        return means.of_batch(loss) if means.is_by_hand(values) else loss
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import threading
 import tensorflow as tf
 from tensorflow.python.eager import backprop
 
-from lockstep import gradients, hooks, reports
+from lockstep import gradients, hooks, means, reports
 from lockstep.slices import current
 
 _local = threading.local()
@@ -17,7 +17,8 @@ _local = threading.local()
 def attach():
     @hooks.wrap(backprop.GradientTape, "gradient")
     def gradient(original, self, target, sources, *args, **kwargs):
-        grads = original(self, target, sources, *args, **kwargs)
+        with means.off():
+            grads = original(self, target, sources, *args, **kwargs)
         if getattr(_local, "in_jacobian", False):
             return grads
         flat = tf.nest.flatten(grads)
