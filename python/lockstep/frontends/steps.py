@@ -50,10 +50,17 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
+        gradients.note_step(_loss_of(logs))
         return logs
 
     return train
+
+
+def _loss_of(logs):
+    """A train_step of the script may call it by another name ("total_loss", "d_loss"): the first that says loss."""
+    if not isinstance(logs, dict) or "loss" in logs:
+        return logs["loss"] if isinstance(logs, dict) else logs
+    return next((value for name, value in logs.items() if "loss" in name and not isinstance(value, dict)), None)
 
 
 def global_logs(logs, part):
