@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from lockstep import audit, gradients, native, progress, record, summary
+from lockstep import audit, gradients, native, progress, record, summary, world
 
 _step = 0
 
@@ -33,8 +33,13 @@ def _follow():
     progress.update(_step, samples=summary.samples, loss=lambda: _number(loss), wait_s=_waited)
     if record.is_on():
         number = _number(loss)
-        if number is not None and record.record_loss(step, number):
+        if number is not None and _record_loss(step, number):
             sys.exit(0)  # as many steps as were asked for; the weights are recorded on the way out
+
+
+def _record_loss(step, number):
+    with world.alone():  # each rank writes its own file
+        return record.record_loss(step, number)
 
 
 def _waited():
@@ -44,4 +49,5 @@ def _waited():
 def _record_weights():
     found = {key: variable.numpy() for key, variable in audit.found_variables().items()}
     if found:
-        record.record_weights(found)
+        with world.alone():
+            record.record_weights(found)

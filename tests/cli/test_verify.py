@@ -146,10 +146,12 @@ def test_ranks_that_fail_are_shown(mpi, script):
 @pytest.mark.parametrize("how", ["fit", "loop", "function"])
 def test_losses_of_the_batch_are_seen_in_training(mpi, tmp_path, how):
     (tmp_path / "train.py").write_text(TRAINING)
-    result = lockstep(mpi, "verify", "-n", 2, "--oversubscribe", tmp_path / "train.py", how, timeout=200,
-                      env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}"})
+    result = lockstep(mpi, "verify", "-n", 2, "--oversubscribe", "--keep", tmp_path / "kept", tmp_path / "train.py", how,
+                      timeout=200, env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}"})
     assert result.code == 0, str(result)
     assert "losses    5 steps compared" in result.out
+    assert sorted(path.name for path in (tmp_path / "kept" / "many").iterdir()) == [
+        "rank-0.losses", "rank-0.npz", "rank-1.losses", "rank-1.npz"]
 
 
 def test_the_first_loss_beyond_the_tolerance_is_found():
