@@ -156,6 +156,16 @@ def _attach_losses():
             loss *= steps.divided_by_all(own, "weight")
         return means.of_batch(loss) if means.is_by_hand(values) else loss
 
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    if not hasattr(TensorFlowTrainer, "_aggregate_additional_loss"):
+        return  # before Keras 3.6
+
+    @hooks.wrap(TensorFlowTrainer, "_aggregate_additional_loss")
+    def aggregate_additional_loss(original, self, loss):
+        """What a layer gave to add_loss: one number for each row is summed over the rows."""
+        total = original(self, loss)
+        return steps.sum_as_mean(total) if steps.is_sliced() and steps.has_rows(loss) else total
+
 
 # ---- batch normalisation -------------------------------------------------------------------------------------
 

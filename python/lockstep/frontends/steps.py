@@ -92,6 +92,14 @@ def is_sliced():
     return world.size > 1 and not (part.is_static and part.is_whole)
 
 
+def has_rows(loss):
+    """Is there a number for each row of the slice, as far as can be known?"""
+    if not loss.shape.rank:
+        return False
+    part, known = current.now(), tf.compat.dimension_value(loss.shape[0])
+    return known is None or not part.is_static or known == max(part.count, 1)
+
+
 def sum_as_mean(loss):
     """A loss that was summed over the slice."""
     part = current.now()
