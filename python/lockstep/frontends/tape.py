@@ -51,9 +51,11 @@ def attach():
 
 def _for_rows(target):
     """What the tape starts from: instead of ones, larger numbers for the rows of a slice; None: ones will do."""
+    flat = tf.nest.flatten(target)
+    if not any(tf.is_tensor(value) and value.shape.rank for value in flat):
+        return None  # mostly it is one number
     if native.setting("LOSS") == "sum" or not steps.is_sliced():
         return None
-    flat = tf.nest.flatten(target)
     if not all(tf.is_tensor(value) and value.dtype.is_floating for value in flat) or not any(map(steps.has_rows, flat)):
         return None
     return tf.nest.pack_sequence_as(target, [_upstream(value) for value in flat])
