@@ -49,7 +49,9 @@ def off():
 
 def is_by_hand(rows):
     """Are these the rows of a slice, in a loop of the script, where no gradient is taken?"""
-    if not current.is_delivering_slices() or record.could_possibly_record() or getattr(_local, "is_off", False):
+    if not current.is_delivering_slices() or not current.is_delivered_here():
+        return False
+    if record.could_possibly_record() or getattr(_local, "is_off", False):
         return False
     shape = getattr(rows, "shape", None)
     return shape is not None and len(shape) > 0 and shape[0] == max(int(current.now().count), 1)
