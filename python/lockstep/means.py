@@ -4,7 +4,8 @@
     accuracy = tf.reduce_mean(tf.cast(tf.equal(predicted, labels), tf.float32))
 
 A mean over the rows of the slice becomes that over the rows of the batch.  Rows are recognised by their number; the mean of what
-all ranks have alike stays what it is, so a tensor that happens to have as many rows does no harm.  Under a tape, and
+all ranks have alike stays what it is, so a tensor that happens to have as many rows does no harm, as long as all ranks
+take it for rows.  Under a tape, and
 while a tape goes back, means stay the slice's: gradients flow through them, and those are reduced.
 
 Sums stay the slice's: a script may divide them by the rows that it sees.
@@ -20,7 +21,7 @@ from tensorflow.python.eager import record
 from tensorflow.python.ops import gen_math_ops
 
 from lockstep import hooks, ops, world
-from lockstep.slices import current
+from lockstep.slices import current, weak
 
 _local = threading.local()
 
@@ -54,7 +55,16 @@ def is_by_hand(rows):
     if record.could_possibly_record() or getattr(_local, "is_off", False):
         return False
     shape = getattr(rows, "shape", None)
-    return shape is not None and len(shape) > 0 and shape[0] == max(int(current.now().count), 1)
+    return shape is not None and len(shape) > 0 and shape[0] in _slice_sizes(current.now())
+
+
+def _slice_sizes(part):
+    """The numbers of rows that slices of this batch have on some rank: all ranks must answer alike.  Of batches that were not cut
+    by us (lockstep.data, LOCKSTEP_BATCH=per-rank) nobody knows."""
+    if not part.is_static or weak.is_on():
+        return ()
+    base, extra = divmod(part.total, world.size)
+    return {1} if base == 0 else {base, base + 1} if extra else {base}
 
 
 def of_batch(mean):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digits, with a loop that computes loss and accuracy anew, by hand, when it is time to print them; 300 rows in batches of 64."""
+"""Digits, with a loop that computes loss and accuracy anew, by hand, when it is time to print them; 300 rows in batches of 64, and 22 to
+test, as many as one of three slices of 64 has."""
 import sys
 
 import keras
@@ -10,7 +11,7 @@ from sklearn.datasets import load_digits
 digits = load_digits()
 x = (digits.data[:300] / 16).astype("float32")
 y = digits.target[:300]
-test_x, test_y = (digits.data[300:332] / 16).astype("float32"), digits.target[300:332]
+test_x, test_y = (digits.data[300:322] / 16).astype("float32"), digits.target[300:322]
 keras.utils.set_random_seed(3)
 hidden = tf.Variable(tf.random.normal((64, 32), stddev=0.1))
 out = tf.Variable(tf.zeros((32, 10)))
