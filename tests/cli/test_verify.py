@@ -85,6 +85,33 @@ model.fit(x, x.sum(axis=1), batch_size=16, epochs=2, verbose=0)
 model.fit(x + rank, x.sum(axis=1), batch_size=16, epochs=1, verbose=0)
 """
 
+# Losses that the front ends see: of a train_step with a name of its own, and of loops; 5 steps of 5, 5, 5, 5, 1 rows.
+TRAINING = """
+import sys
+import keras
+import tensorflow as tf
+keras.utils.set_random_seed(1)
+class Model(keras.Model):
+    def train_step(self, data):
+        return {"total_loss": train(self, *data)}
+def train(model, x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    model.optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss
+inputs = keras.Input((3,))
+model = Model(inputs, keras.layers.Dense(1)(inputs))
+model.compile("sgd")
+x = tf.random.normal((21, 3))
+data = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(5)
+if sys.argv[1] == "fit":
+    model.fit(data, verbose=0)
+else:
+    step = tf.function(train) if sys.argv[1] == "function" else train
+    for x, y in data:
+        step(model, x, y)
+"""
+
 
 @pytest.fixture
 def script(tmp_path):
@@ -192,6 +219,18 @@ def test_ranks_that_fail_are_shown(mpi, script):
     result = verify(mpi, script, "fail")
     assert result.code == 2, str(result)
     assert "the run with 2 ranks failed with code 1" in result.err and "this run fails" in result.err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["fit", "loop", "function"])
+def test_losses_of_the_batch_are_seen_in_training(mpi, tmp_path, how):
+    (tmp_path / "train.py").write_text(TRAINING)
+    result = lockstep(mpi, "verify", "-n", 2, "--oversubscribe", "--keep", tmp_path / "kept", tmp_path / "train.py", how,
+                      timeout=200, env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}"})
+    assert result.code == 0, str(result)
+    assert "losses    5 steps compared" in result.out
+    assert sorted(path.name for path in (tmp_path / "kept" / "many").iterdir()) == [
+        "rank-0.losses", "rank-0.npz", "rank-1.losses", "rank-1.npz"]
 
 
 def test_the_first_loss_beyond_the_tolerance_is_found():

@@ -8,7 +8,7 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import steps
 from lockstep.slices import current, own, part as parts, pipeline, weak
@@ -148,14 +148,24 @@ def _attach_losses():
     @hooks.wrap(loss_module, "reduce_values")
     def reduce_values(original, values, sample_weight=None, reduction="sum_over_batch_size"):
         loss = original(values, sample_weight, reduction)
-        if not steps.is_sliced() or values.shape.rank == 0:
+        if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
             return loss
         if reduction == "sum":
-            return steps.sum_as_mean(loss)
-        if reduction == "mean_with_sample_weight" and sample_weight is not None:
+            loss = steps.sum_as_mean(loss)
+        elif reduction == "mean_with_sample_weight" and sample_weight is not None:
             own = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
-            return loss * steps.divided_by_all(own, "weight")
-        return loss
+            loss *= steps.divided_by_all(own, "weight")
+        return means.of_batch(loss) if means.is_by_hand(values) else loss
+
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    if not hasattr(TensorFlowTrainer, "_aggregate_additional_loss"):
+        return  # before Keras 3.6
+
+    @hooks.wrap(TensorFlowTrainer, "_aggregate_additional_loss")
+    def aggregate_additional_loss(original, self, loss):
+        """What a layer gave to add_loss: one number for each row is summed over the rows."""
+        total = original(self, loss)
+        return steps.sum_as_mean(total) if steps.is_sliced() and steps.has_rows(loss) else total
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -51,10 +51,17 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
+        gradients.note_step(_loss_of(logs))
         return logs
 
     return train
+
+
+def _loss_of(logs):
+    """A train_step of the script may call it by another name ("total_loss", "d_loss"): the first that says loss."""
+    if not isinstance(logs, dict) or "loss" in logs:
+        return logs["loss"] if isinstance(logs, dict) else logs
+    return next((value for name, value in logs.items() if "loss" in name and not isinstance(value, dict)), None)
 
 
 def global_logs(logs, part):
@@ -84,6 +91,14 @@ def _global_number(name, value, part):
 def is_sliced():
     part = current.now()
     return world.size > 1 and not (part.is_static and part.is_whole)
+
+
+def has_rows(loss):
+    """Is there a number for each row of the slice, as far as can be known?"""
+    if not loss.shape.rank:
+        return False
+    part, known = current.now(), tf.compat.dimension_value(loss.shape[0])
+    return known is None or not part.is_static or known == max(part.count, 1)
 
 
 def sum_as_mean(loss):

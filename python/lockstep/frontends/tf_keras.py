@@ -8,7 +8,7 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, ops
+from lockstep import batchnorm, hooks, means, metrics, ops
 from lockstep.frontends import steps
 from lockstep.slices import current, part as parts
 
@@ -125,9 +125,11 @@ def _attach_losses():
     @hooks.wrap(losses_utils, "reduce_weighted_loss")
     def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
         loss = original(weighted_losses, reduction)
-        if reduction != "sum" or not steps.is_sliced() or weighted_losses.shape.rank == 0:
+        if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
             return loss
-        return steps.sum_as_mean(loss)
+        if reduction == "sum":
+            loss = steps.sum_as_mean(loss)
+        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else loss
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------
