@@ -9,11 +9,11 @@ import shlex
 import sys
 
 folder, *lines = sys.argv[1:]
-start = os.getcwd()
-for line in lines:
-    script, *arguments = shlex.split(line)
-    place = os.path.join(start, line.replace(" ", "-"))
+places = {line: os.path.abspath(line.replace(" ", "-")) for line in lines}
+for place in places.values():
     os.makedirs(place, exist_ok=True)
+for line, place in places.items():
+    script, *arguments = shlex.split(line)
     os.chdir(place)
     sys.argv = [script, *arguments]
     print("==", line, flush=True)
