@@ -18,6 +18,7 @@ def _tensorflow():
     from lockstep import audit, following, hooks, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
+    from lockstep.restart import fits
     from lockstep.slices import loops, order
     hooks.attach()
     variables.attach()
@@ -38,13 +39,16 @@ def _tensorflow():
     audit.attach()
     summary.attach()
     following.attach()
+    fits.attach()
 
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
     from lockstep.effects import saves
     from lockstep.frontends import applied, keras3
+    from lockstep.restart import keras_fits
     keras3.attach()
+    keras_fits.attach_keras()
     applied.attach_keras()
     saves.attach_keras()
 
@@ -52,6 +56,8 @@ def _keras():
 def _tf_keras():
     from lockstep.effects import saves
     from lockstep.frontends import applied, tf_keras
+    from lockstep.restart import keras_fits
     tf_keras.attach()
+    keras_fits.attach_tf_keras()
     applied.attach_tf_keras()
     saves.attach_tf_keras()
