@@ -44,20 +44,24 @@ def _tensorflow():
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
+    from lockstep import nan
     from lockstep.effects import saves
     from lockstep.frontends import applied, keras3
     from lockstep.restart import keras_fits
     keras3.attach()
     keras_fits.attach_keras()
+    nan.attach_keras()
     applied.attach_keras()
     saves.attach_keras()
 
 
 def _tf_keras():
+    from lockstep import nan
     from lockstep.effects import saves
     from lockstep.frontends import applied, tf_keras
     from lockstep.restart import keras_fits
     tf_keras.attach()
     keras_fits.attach_tf_keras()
+    nan.attach_tf_keras()
     applied.attach_tf_keras()
     saves.attach_tf_keras()

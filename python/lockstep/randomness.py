@@ -63,11 +63,12 @@ def once_drawn():
     """A seed that a job that is started again finds in its folder."""
     from lockstep.restart import folder
     state = native.setting("STATE")
-    folder.make(state)
-    job = folder.get_text(state, folder.JOB)
-    if not job:
-        job = {"seed": int.from_bytes(os.urandom(16), "little")}
-        folder.put_text(state, folder.JOB, job)
+    with world.alone():
+        folder.make(state)
+        job = folder.get_text(state, folder.JOB)
+        if not job:
+            job = {"seed": int.from_bytes(os.urandom(16), "little")}
+            folder.put_text(state, folder.JOB, job)
     return job["seed"]
 
 

@@ -61,7 +61,8 @@ def attach():
     if state is None:
         return
     if world.is_root():
-        folder.make(state)
+        with world.alone():
+            folder.make(state)
     wishes.attach()
     gradients.listen_to_steps(_note_step)
     gradients.listen(_note_graph)
@@ -89,14 +90,18 @@ def _find(number):
     """The snapshot that this call of fit() goes on from."""
     found = None
     if world.is_root():
-        found = folder.end_of_fit(state, number, _tell)
-        if found is None:
-            found = folder.newest(state, _tell)
-            if found is not None and found.meta["fit"] != number:
-                found.close()
-                found = None
+        with world.alone():  # the folder is no file of the script
+            found = folder.end_of_fit(state, number, _tell) or _in_the_middle_of(number)
     shared = Shared(found)
     return shared if shared.meta is not None else None
+
+
+def _in_the_middle_of(number):
+    found = folder.newest(state, _tell)
+    if found is not None and found.meta["fit"] != number:
+        found.close()
+        return None
+    return found
 
 
 def fit_ends(fit):
@@ -151,7 +156,7 @@ def _keep(fit, name, is_end, epoch=0):
         kept.meta["callbacks"] = contents.callbacks_of(fit.callbacks, kept)
     contents.add_variables(kept, fit.model)
     if world.is_root():
-        writer.write(state, name or folder.next_name(state, "snapshot"), kept)
+        writer.write(state, name, kept)
 
 
 def restore(fit):
@@ -217,7 +222,8 @@ def _keep_errors():
         if world.on() and not issubclass(kind, (native.LockstepError, KeyboardInterrupt)):
             place = [_count, _current.epochs, _current.batches] if _current is not None else [_count, -1, -1]
             try:
-                folder.put_text(state, folder.ERROR, {"error": f"{kind.__name__}: {error}"[:1000], "place": place})
+                with world.alone():
+                    folder.put_text(state, folder.ERROR, {"error": f"{kind.__name__}: {error}"[:1000], "place": place})
             except OSError:
                 pass  # a rank of a host that does not see the folder
         before(kind, error, trace)

@@ -69,7 +69,8 @@ class Clock:
         return bool(is_due or must_end), bool(must_end)
 
     def _is_asked(self):
-        return world.is_root() and os.path.exists(os.path.join(self._state, folder.STOP))
+        with world.alone():
+            return world.is_root() and os.path.exists(os.path.join(self._state, folder.STOP))
 
     def _steps_to_next(self, now):
         taken = self._step - self._last

@@ -2,7 +2,7 @@
 """Writes snapshots in the background, one at a time; on rank 0 only."""
 import threading
 
-from lockstep import native
+from lockstep import native, world
 from lockstep.restart import folder
 
 _thread = None
@@ -14,7 +14,7 @@ def is_busy():
 
 
 def write(state, name, contents):
-    """Begins to write; training goes on."""
+    """Begins to write; training goes on.  Without a name it is the next snapshot."""
     global _thread
     wait()
     _thread = threading.Thread(target=_write, args=(state, name, contents), name="lockstep-snapshot")
@@ -24,8 +24,9 @@ def write(state, name, contents):
 def _write(state, name, contents):
     global _error
     try:
-        folder.write(state, name, contents.arrays())
-        folder.remove_old(state)
+        with world.alone():  # the folder is no file of the script
+            folder.write(state, name or folder.next_name(state, "snapshot"), contents.arrays())
+            folder.remove_old(state)
         _error = None
     except (native.LockstepError, OSError) as error:
         _error = str(error)
