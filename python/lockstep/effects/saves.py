@@ -6,6 +6,7 @@ BackupAndRestore all come to; MultiDeviceSaver.save, below every tf.train.Checkp
 save_and_return_nodes, below tf.saved_model.save and Keras's export.  What these write around it (the `checkpoint` file,
 metadata, deletions of old checkpoints) are plain files (files.py)."""
 import collections
+import contextlib
 import importlib
 import os
 
@@ -22,6 +23,7 @@ _KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weigh
           ("legacy.saving.legacy_h5_format", "save_model_to_hdf5"))
 _TF_KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weights_only"),
              ("saving.legacy.hdf5_format", "save_model_to_hdf5"), ("saving.legacy.saved_model.save", "save"))
+_FILES = (".keras", ".h5")
 
 
 def attach_keras():
@@ -62,7 +64,30 @@ def _attach_writer(module, name):
     def write(original, model, filepath, *args, **kwargs):
         if not isinstance(filepath, (str, os.PathLike)):
             return original(model, filepath, *args, **kwargs)  # memory of this process
-        return once("save model", lambda: original(model, filepath, *args, **kwargs), filepath)
+
+        def act():
+            with _replaced(filepath, kwargs) as path:
+                return original(model, path, *args, **kwargs)
+
+        return once("save model", act, filepath)
+
+
+@contextlib.contextmanager
+def _replaced(filepath, options):
+    """A name beside the file, which becomes the file when it is whole: Keras writes over the last checkpoint, and a full
+    disk would leave neither."""
+    path = os.path.realpath(filepath)
+    if not path.endswith(_FILES) or "://" in os.fspath(filepath) or options.get("max_shard_size") or os.path.isdir(path):
+        yield filepath
+        return
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".unfinished-{os.getpid()}-{name}")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
 
 
 def attach():
