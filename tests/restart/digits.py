@@ -42,8 +42,9 @@ def data(kind, x, y, batch):
         return {"x": tf.data.Dataset.from_tensor_slices((x, y)).shuffle(200).batch(batch)}
     if kind == "generator":
         def batches():
+            order = np.random.RandomState(5)
             while True:
-                rows = np.random.permutation(len(x))[:batch]
+                rows = order.permutation(len(x))[:batch]
                 yield x[rows], y[rows]
         return {"x": batches(), "steps_per_epoch": 9}
     return {"x": x, "y": y, "batch_size": batch}
@@ -64,6 +65,8 @@ callbacks = [keras.callbacks.EarlyStopping(patience=3, restore_best_weights=True
 first = model.fit(**train, epochs=5, validation_data=(x[200:], y[200:]), callbacks=callbacks, verbose=0)
 between = model.evaluate(x, y, verbose=0)
 model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss)
+if os.environ.get("DATA") == "generator":  # how far the first was read ahead is chance
+    train = data("generator", x[:200], y[:200], 25)
 second = model.fit(**train, epochs=3, callbacks=[Accidents()], verbose=0)
 optimizer = model.optimizer.variables
 numbers = {"history": [first.history, second.history], "between": np.asarray(between).tolist(),

@@ -2,8 +2,11 @@
 """Full and read-only disks: what was there before stays, there is one error, all ranks go on or end alike.
 
 The disk is a small tmpfs, which needs root."""
+import multiprocessing
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +92,31 @@ def test_what_is_no_snapshot_is_not_read(tmp_path, folder):
         with pytest.raises(LockstepError, match="no snapshot of this version"):
             folder.Snapshot(tmp_path, name)
     assert folder.newest(tmp_path) is None
+
+
+def save_for_ever(path, first):
+    from lockstep.effects.whole import replaced
+    for number in range(first, 1 << 30):
+        with replaced(path) as unfinished, open(unfinished, "wb") as file:
+            np.savez(file, number=number, weights=np.full(200_000, number))
+
+
+def test_killed_while_saving_the_model_file_is_the_last_or_the_one_before(tmp_path):
+    path, last, changes = tmp_path / "model.keras", 0, 0
+    save = multiprocessing.get_context("fork").Process
+    with path.open("wb") as file:
+        np.savez(file, number=0, weights=np.zeros(200_000, int))
+    for _ in range(50):
+        process = save(target=save_for_ever, args=(path, last + 1))
+        process.start()
+        time.sleep(random.uniform(0, 0.04))
+        process.kill()
+        process.join()
+        with np.load(path) as data:
+            assert (data["weights"] == data["number"]).all() and data["number"] >= last
+            changes += data["number"] > last
+            last = int(data["number"])
+    assert changes > 0, "nothing was saved: nothing was tested"
 
 
 SAVER = """

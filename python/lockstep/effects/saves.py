@@ -6,7 +6,6 @@ BackupAndRestore all come to; MultiDeviceSaver.save, below every tf.train.Checkp
 save_and_return_nodes, below tf.saved_model.save and Keras's export.  What these write around it (the `checkpoint` file,
 metadata, deletions of old checkpoints) are plain files (files.py)."""
 import collections
-import contextlib
 import importlib
 import os
 
@@ -16,6 +15,7 @@ from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.saved_model import save as saved_model
 
 from lockstep import hooks, world
+from lockstep.effects import whole
 from lockstep.effects.once import follow, once, share
 
 # (module, function): the second argument is the path
@@ -23,7 +23,6 @@ _KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weigh
           ("legacy.saving.legacy_h5_format", "save_model_to_hdf5"))
 _TF_KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weights_only"),
              ("saving.legacy.hdf5_format", "save_model_to_hdf5"), ("saving.legacy.saved_model.save", "save"))
-_FILES = (".keras", ".h5")
 
 
 def attach_keras():
@@ -66,28 +65,12 @@ def _attach_writer(module, name):
             return original(model, filepath, *args, **kwargs)  # memory of this process
 
         def act():
-            with _replaced(filepath, kwargs) as path:
+            if kwargs.get("max_shard_size"):  # several files
+                return original(model, filepath, *args, **kwargs)
+            with whole.replaced(filepath) as path:
                 return original(model, path, *args, **kwargs)
 
         return once("save model", act, filepath)
-
-
-@contextlib.contextmanager
-def _replaced(filepath, options):
-    """A name beside the file, which becomes the file when it is whole: Keras writes over the last checkpoint, and a full
-    disk would leave neither."""
-    path = os.path.realpath(filepath)
-    if not path.endswith(_FILES) or "://" in os.fspath(filepath) or options.get("max_shard_size") or os.path.isdir(path):
-        yield filepath
-        return
-    folder, name = os.path.split(path)
-    unfinished = os.path.join(folder, f".unfinished-{os.getpid()}-{name}")
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
 
 
 def attach():

@@ -63,7 +63,7 @@ def attach_tf_keras():
     @hooks.wrap(data_adapter.DataHandler, "steps")
     def steps(original, self):
         fit = fits.current()
-        if fit is None or fit.source is None or fit.source.handler is not self:
+        if fit is None or getattr(fit.source, "handler", None) is not self:
             return original(self)
         return _told(fit, original(self))
 
