@@ -60,7 +60,7 @@ model = keras.Sequential([keras.Input((12,)), keras.layers.Dense(16, activation=
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile("adam", loss, metrics=["accuracy"])
 train = data(os.environ.get("DATA", "arrays"), x[:200], y[:200], 25)
-callbacks = [keras.callbacks.EarlyStopping(patience=3, restore_best_weights=True),
+callbacks = [keras.callbacks.EarlyStopping(patience=3, min_delta=0.01, restore_best_weights=True),
              keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.5), keras.callbacks.CSVLogger("log.csv"), Accidents()]
 first = model.fit(**train, epochs=5, validation_data=(x[200:], y[200:]), callbacks=callbacks, verbose=0)
 between = model.evaluate(x, y, verbose=0)

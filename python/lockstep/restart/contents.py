@@ -89,7 +89,8 @@ def callbacks_of(callbacks, contents):
                 fields[name] = plain(value, contents)
             except NotPlain:
                 continue
-        kept.append({"class": type(callback).__name__, "fields": fields})
+        kept.append({"class": type(callback).__name__, "fields": fields,
+                     "is_set_up": getattr(callback, "monitor_op", None) is not None})
     return kept
 
 
@@ -99,6 +100,9 @@ def put_callbacks(callbacks, kept, part):
         raise native.LockstepError(f"the snapshot was made with the callbacks {', '.join(one['class'] for one in kept)}, the script "
                                    f"now has {', '.join(classes)}: remove the folder LOCKSTEP_STATE to begin anew")
     for callback, one in zip(callbacks, kept):
+        # Keras sets these up at the end of the first epoch, and turns the sign of a field then.
+        if one["is_set_up"] and getattr(callback, "monitor_op", None) is None and hasattr(callback, "_set_monitor_op"):
+            callback._set_monitor_op()
         for name, value in one["fields"].items():
             value = unplain(value, part)
             if _is_kept(callback, name):

@@ -18,13 +18,13 @@ def go_on(callbacks, epoch):
 
 def _cut(path, epoch, separator):
     try:
-        with open(path) as file:
+        with open(path, newline="") as file:
             lines = file.readlines()
     except OSError:
         return  # it was never begun
     kept = [line for line in lines if not _is_from(line, epoch, separator)]
     unfinished = f"{path}.part"
-    with open(unfinished, "w") as file:
+    with open(unfinished, "w", newline="") as file:
         file.writelines(kept)
     os.replace(unfinished, path)
 
