@@ -148,7 +148,8 @@ def test_training_and_saving_on_a_full_disk(mpi, disk, tmp_path):
     filler.write_bytes(bytes(150_000))
     result = lockstep(mpi, "run", "-n", 2, "--oversubscribe", "--no-progress", "--state", "disk/state", "--snapshot-every", "0.01",
                       "--output", "all", "train.py", cwd=tmp_path, timeout=100,
-                      env={"TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_FLIGHT_DIR": "off"})
+                      env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
+                           "LOCKSTEP_FLIGHT_DIR": "off"})
     assert result.code == 0, str(result)
     assert result.err.count("raised") == 2 and "trained 4" in result.out, str(result)
     assert "unfinished" not in result.out, str(result)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import Mpi, job_processes, kill_job
+from jobs import ROOT, Mpi, job_processes, kill_job
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
@@ -28,7 +28,8 @@ def mpi():
 
 
 def environment(**more):
-    return {"TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_FLIGHT_DIR": "off", "LOCKSTEP_HEARTBEAT_S": "2", "LOCKSTEP_GRACE_S": "1", **more}
+    return {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}", "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_FLIGHT_DIR": "off", "LOCKSTEP_HEARTBEAT_S": "2",
+            "LOCKSTEP_GRACE_S": "1", **more}
 
 
 def run(mpi, folder, *options, ranks=2, timeout=150, script=SCRIPT, **env):
