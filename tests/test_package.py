@@ -53,7 +53,7 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert sorted(name for name in names if ".so" in name) == ["lockstep/lib/liblockstep.so",
                                                                "lockstep/lib/liblockstep_tf.so"]
-    assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h"} <= set(names)
+    assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h", "lockstep/include/lockstep_state.h"} <= set(names)
     assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
     assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py", "lockstep/bench/train/peer.py",
             "lockstep/bench/train/peer_horovod.py", "lockstep/bench/read/run.py"} <= set(names)
