@@ -51,10 +51,17 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
+        gradients.note_step(_loss_of(logs))
         return logs
 
     return train
+
+
+def _loss_of(logs):
+    """A train_step of the script may give back others than "loss", as a GAN's two: then the first."""
+    if not isinstance(logs, dict):
+        return logs
+    return logs["loss"] if "loss" in logs else next(iter(logs.values()), None)
 
 
 def global_logs(logs, part):
