@@ -58,10 +58,11 @@ def counted(function, model):
 
 
 def _loss_of(logs):
-    """A train_step of the script may call it by another name ("total_loss", "d_loss"): the first that says loss."""
-    if not isinstance(logs, dict) or "loss" in logs:
-        return logs["loss"] if isinstance(logs, dict) else logs
-    return next((value for name, value in logs.items() if "loss" in name and not isinstance(value, dict)), None)
+    """A train_step of the script may call it by another name ("total_loss", "d_loss"): the first that says loss, or the first."""
+    if not isinstance(logs, dict):
+        return logs
+    named = [name for name, value in logs.items() if "loss" in name and not isinstance(value, dict)]
+    return logs.get("loss", logs[named[0]] if named else next(iter(logs.values()), None))
 
 
 def global_logs(logs, part):
