@@ -16,16 +16,13 @@
 
 #include "lockstep_data.h"
 
-#define NAME       "LockstepReadRows"
-#define STEP_BYTES ((uint64_t)512 * 1024) /* of strings, read at once */
-#define FIRST_ROWS 64                     /* read at once before it is known how long they are */
+#define NAME "LockstepReadRows"
 
 typedef void (*string_copy_fn)(void *string, const char *bytes, size_t count);
 
 typedef struct shared_data {
     ls_data_h data; /* NULL: no longer shared */
     unsigned  num_reads;
-    uint64_t  row_bytes; /* of strings in a row, about; at first a guess */
     ls_data_column_t
         *spare; /* columns with memory from an earlier read: fresh memory costs as much as reading */
 } shared_data_t;
@@ -57,7 +54,7 @@ int64_t lockstep_tf_share(ls_data_h data)
     if (grown != NULL) {
         shared         = grown;
         number         = num_shared++;
-        shared[number] = (shared_data_t){.data = data, .row_bytes = STEP_BYTES / FIRST_ROWS};
+        shared[number] = (shared_data_t){.data = data};
     }
     pthread_mutex_unlock(&lock);
     return number;
@@ -89,8 +86,8 @@ void lockstep_tf_unshare(int64_t number)
     pthread_mutex_unlock(&lock);
 }
 
-/* The data set, columns for all its fields (NULL: no memory), and about how long a row of strings is. */
-static ls_data_h get(int64_t number, ls_data_column_t **columns_p, uint64_t *row_bytes_p)
+/* The data set, and columns for all its fields (NULL: no memory). */
+static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
 {
     ls_data_h data = NULL;
 
@@ -100,7 +97,6 @@ static ls_data_h get(int64_t number, ls_data_column_t **columns_p, uint64_t *row
         shared[number].num_reads++;
         *columns_p           = shared[number].spare;
         shared[number].spare = NULL;
-        *row_bytes_p         = shared[number].row_bytes;
     }
     pthread_mutex_unlock(&lock);
     if (data != NULL && *columns_p == NULL) {
@@ -109,10 +105,9 @@ static ls_data_h get(int64_t number, ls_data_column_t **columns_p, uint64_t *row
     return data;
 }
 
-static void put(int64_t number, ls_data_h data, ls_data_column_t *columns, uint64_t row_bytes)
+static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
 {
     pthread_mutex_lock(&lock);
-    shared[number].row_bytes = row_bytes;
     if (shared[number].spare == NULL) {
         shared[number].spare = columns;
         columns              = NULL;
@@ -164,17 +159,22 @@ static bool allocate(TF_OpKernelContext *ctx, int index, const ls_data_field_t *
     return true;
 }
 
-/* Rows [at, at + count) of different length become strings; returns their bytes. */
-static uint64_t copy_strings(char *strings, const ls_data_column_t *column, int64_t at, int64_t count)
+/* Rows of different length become strings. */
+static bool copy_strings(TF_OpKernelContext *ctx, int index, const ls_data_field_t *field,
+                         const ls_data_column_t *column, int64_t count, TF_Status *status)
 {
     const size_t string_bytes = 24; /* TF_TString */
+    void        *strings      = NULL;
 
+    if (!allocate(ctx, index, field, count, status, &strings)) {
+        return false;
+    }
     for (int64_t row = 0; row < count; row++) {
-        string_copy(strings + (size_t)(at + row) * string_bytes,
+        string_copy((char *)strings + (size_t)row * string_bytes,
                     (const char *)column->data + column->offsets[row],
                     column->offsets[row + 1] - column->offsets[row]);
     }
-    return column->offsets[count];
+    return true;
 }
 
 /* Was the operator made for the fields of this data set? */
@@ -192,63 +192,28 @@ static bool is_made_for(TF_OpKernelContext *ctx, const ls_data_info_t *info, TF_
     return is_same;
 }
 
-/* Rows [at, at + count) of `wanted` into the outputs; the bytes of the longest column of strings are added.
- */
-static ls_status_t read_some(ls_data_h data, const wanted_t *wanted, int64_t at, int64_t count,
-                             ls_data_column_t *columns, char *const *outputs, uint64_t *bytes)
-{
-    const ls_data_info_t *info    = ls_data_info(data);
-    uint64_t              longest = 0;
-
-    for (unsigned i = 0; i < info->num_fields; i++) {
-        columns[i].field = i;
-        if (info->fields[i].type != LS_DATA_BYTES) {
-            columns[i].data = outputs[i] + (uint64_t)at * info->fields[i].row_bytes;
-        }
-    }
-    const ls_status_t status =
-        ls_data_read_at(data, wanted->rows + at, (uint64_t)count, columns, info->num_fields);
-
-    for (unsigned i = 0; i < info->num_fields && status == LS_OK; i++) {
-        if (info->fields[i].type == LS_DATA_BYTES) {
-            const uint64_t copied = copy_strings(outputs[i], &columns[i], at, count);
-
-            longest = copied > longest ? copied : longest;
-        }
-    }
-    *bytes += longest;
-    return status;
-}
-
-/* In steps, so that strings pass through a buffer that stays in the processor's cache.  `*row_bytes`: about
- * how long a row was, and is. */
 static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, const wanted_t *wanted,
-                      ls_data_column_t *columns, uint64_t *row_bytes, TF_Status *status)
+                      ls_data_column_t *columns, TF_Status *status)
 {
     const ls_data_info_t *info    = ls_data_info(data);
-    char                **outputs = malloc(info->num_fields * sizeof(*outputs));
-    bool                  is_good = outputs != NULL && is_made_for(ctx, info, status);
-    const uint64_t        step    = *row_bytes < STEP_BYTES ? STEP_BYTES / (*row_bytes + 1) + 1 : 1;
-    uint64_t              bytes   = 0;
-    int64_t               at      = 0;
+    const int64_t         count   = wanted->count;
+    bool                  is_good = is_made_for(ctx, info, status);
 
     for (unsigned i = 0; i < info->num_fields && is_good; i++) {
-        is_good = allocate(ctx, (int)i, &info->fields[i], wanted->count, status, (void **)&outputs[i]);
-    }
-    while (at < wanted->count && is_good) {
-        const int64_t count = (uint64_t)(wanted->count - at) < step ? wanted->count - at : (int64_t)step;
-
-        is_good = read_some(data, wanted, at, count, columns, outputs, &bytes) == LS_OK;
-        if (!is_good) {
-            ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
+        columns[i].field = i;
+        if (info->fields[i].type != LS_DATA_BYTES) {
+            is_good = allocate(ctx, (int)i, &info->fields[i], count, status, &columns[i].data);
         }
-        at += count;
     }
-    *row_bytes = is_good && at > 0 ? bytes / (uint64_t)at : *row_bytes;
-    if (outputs == NULL) {
-        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for outputs");
+    if (is_good && ls_data_read_at(data, wanted->rows, (uint64_t)count, columns, info->num_fields) != LS_OK) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
+        is_good = false;
     }
-    free(outputs);
+    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+        if (info->fields[i].type == LS_DATA_BYTES) {
+            is_good = copy_strings(ctx, (int)i, &info->fields[i], &columns[i], count, status);
+        }
+    }
 }
 
 enum { INPUT_SOURCE, INPUT_ROWS, INPUT_BOUNDS, INPUT_STEP, NUM_INPUTS }; /* all int64 */
@@ -282,7 +247,6 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_S
     int64_t           number = -1;
     ls_data_h         data   = NULL;
     ls_data_column_t *columns;
-    uint64_t          row_bytes;
     wanted_t          wanted;
 
     if (!find_wanted(inputs, &wanted)) {
@@ -291,7 +255,7 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_S
     }
     if (ls_tf.TensorElementCount(inputs[INPUT_SOURCE]) == 1) {
         number = number_at(inputs[INPUT_SOURCE], 0);
-        data   = get(number, &columns, &row_bytes);
+        data   = get(number, &columns);
     }
     if (data == NULL) {
         ls_tf.SetStatus(status, TF_FAILED_PRECONDITION, "lockstep: the data set has been closed");
@@ -300,9 +264,9 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_S
     if (columns == NULL) {
         ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
     } else {
-        read_rows(ctx, data, &wanted, columns, &row_bytes, status);
+        read_rows(ctx, data, &wanted, columns, status);
     }
-    put(number, data, columns, row_bytes);
+    put(number, data, columns);
 }
 
 static void compute(void *kernel, TF_OpKernelContext *ctx)

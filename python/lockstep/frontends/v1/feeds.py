@@ -7,8 +7,33 @@ cut: every rank computes the whole batch, and the mean of equal gradients is tha
 import numpy as np
 import tensorflow as tf
 
-from lockstep import say, world
+from lockstep import host, native, say, world
+from lockstep.data import mark
 from lockstep.slices import part as parts
+
+
+def is_own(feed_dict):
+    """Is one of the values this rank's part already, as lockstep.data gives it?"""
+    return bool(feed_dict) and world.size > 1 and native.setting("SHARD") != "off" and any(
+        map(mark.is_partitioned, feed_dict.values()))
+
+
+def own(feed):
+    """(part, feed with at least one row, the tensors that are fed rows) where the rows are this rank's own; ranks may have
+    different numbers of them, and one without any computes on a row of zeros, which counts nothing."""
+    found = batch(feed)
+    rows = {len(feed[ref]) for ref in found}
+    if len(rows) != 1:
+        raise native.LockstepError(f"a step is fed rows of lockstep.data together with arrays of {sorted(rows)} rows: take all of "
+                                   "them from one data set")
+    count = rows.pop()
+    counts, _ = host.allgather(np.array([count], np.int64), "feed/rows")
+    if counts.sum() == 0:
+        return None, feed, []
+    part = parts.Part(int(counts[:world.rank].sum()), count, int(counts.sum()))
+    if count == 0:
+        feed = {**feed, **{ref: np.zeros((1, *feed[ref].shape[1:]), feed[ref].dtype) for ref in found}}
+    return part, feed, [ref.deref() for ref in found]
 
 
 def cut(plan, feed):

@@ -21,8 +21,6 @@ class Plan:
         self.initialised = self._initialised(graph)
         self.fixed_rows = _fixed_rows(self.ops) if self.trains else frozenset()
         self._effects = {}
-        if not self.trains:
-            self.ops = None
 
     def _initialised(self, graph):
         """Variables that get a value which may differ between ranks."""

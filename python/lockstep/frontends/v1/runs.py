@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The seam of v1 sessions: BaseSession._do_run, which every Session.run comes to, with flat lists of what is fetched and fed.
+On the way there, _run turns what is fed into plain arrays: whether it is this rank's part already is noted before.
 
 MonitoredSession, Supervisor and their hooks run the same Session below."""
 import contextlib
@@ -26,6 +27,14 @@ def attach():
         with _inside():
             return _run(self, plans.plan(self.graph, targets, fetches, feed), feed, run)
 
+    @hooks.wrap(session.BaseSession, "_run")
+    def run_fed(original, self, handle, fetches, feed_dict, *rest):
+        outer, _local.is_fed_own = getattr(_local, "is_fed_own", False), feeds.is_own(feed_dict)
+        try:
+            return original(self, handle, fetches, feed_dict, *rest)
+        finally:
+            _local.is_fed_own = outer
+
 
 @contextlib.contextmanager
 def _inside():
@@ -50,6 +59,9 @@ def _run(sess, plan, feed, run):
     part, more, sources = None, [], []
     if plan.trains:
         weights.settle(sess)
+    if getattr(_local, "is_fed_own", False):
+        part, feed, sources = _own(sess, plan, feed)
+    elif plan.trains:
         part, feed, more, sources = _slices(sess, plan, feed)
     effects = plan.effects(sources) if sources else None
     if effects is None:
@@ -67,6 +79,14 @@ def _run(sess, plan, feed, run):
         state.forget(sess, plan.initialised)
         weights.initialised(sess, plan.initialised)
     return results
+
+
+def _own(sess, plan, feed):
+    """(part of the batch that is fed here, feed, its tensors): what lockstep.data gave, to train or to evaluate on."""
+    part, feed, cut = feeds.own(feed)
+    if part is not None and plan.trains:
+        feed = {**feed, parts.state(sess.graph).part_feed.ref(): np.array(parts.numbers(part))}
+    return part, feed, cut
 
 
 def _slices(sess, plan, feed):
