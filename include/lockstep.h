@@ -180,6 +180,8 @@ LS_API const char *ls_version(void);
 /* The training step this rank is at, from 1 up, for messages and the flight recorder.  Not needed: without it the
  * engine counts how often the same tensors came. */
 LS_API void ls_step(ls_context_h ctx, uint64_t step);
+/* Gradients that are not finite are nothing to report: the program scales its loss, and looks at them itself. */
+LS_API void ls_expect_unfinite(ls_context_h ctx);
 /* What the MPI that this library runs with calls itself, and the file it was loaded from; both "" without MPI.
  * Neither starts MPI. */
 LS_API const char *ls_mpi_version(void);

@@ -9,6 +9,13 @@ import tensorflow as tf
 from lockstep import audit, gradients, native, progress, record, summary, world
 
 _step = 0
+_num_steps = 0  # in all, as far as is known
+
+
+def expect(number):
+    """So many steps are still to come."""
+    global _num_steps
+    _num_steps = _step + number
 
 
 def attach():
@@ -30,11 +37,20 @@ def _follow():
     global _step
     loss, step = gradients.last_loss, _step
     _step += 1
-    progress.update(_step, samples=summary.samples, loss=lambda: _number(loss), wait_s=_waited)
+    progress.update(_step, samples=summary.samples, loss=lambda: _number(loss), wait_s=_waited,
+                    num_steps=_num_steps if _step <= _num_steps else 0)
     if record.is_on():
         number = _number(loss)
         if number is not None and _record_loss(step, number):
             sys.exit(0)  # as many steps as were asked for; the weights are recorded on the way out
+    if record.is_nudged():
+        _nudge()
+
+
+def _nudge():
+    for variable in audit.trained_variables().values():
+        if variable.dtype in (tf.float16, tf.float32, tf.float64):
+            variable.assign(record.nudged(variable.numpy()))
 
 
 def _record_loss(step, number):

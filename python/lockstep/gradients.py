@@ -5,7 +5,7 @@ A gradient is named after its variable.  In a graph each has an operator of its 
 exists, while the rest of the backward pass goes on; eagerly all are there at once and travel together."""
 import tensorflow as tf
 
-from lockstep import native, ops, variables, world
+from lockstep import nan, native, ops, variables, world
 from lockstep.slices import current
 
 _listeners, _variable_listeners, _step_listeners = [], [], []
@@ -64,7 +64,7 @@ def reduce(grads, sources, part=None):
     reduced = _reduce_dense([grads[i] for i, _ in dense], [name for _, name in dense], part.reduction())
     for (i, _), grad in zip(dense, reduced):
         result[i] = grad
-    return result
+    return nan.checked(result, sources)
 
 
 def _name(variable):

@@ -139,6 +139,11 @@ def log_to(descriptor):
     _library().ls_log_to(ctypes.c_int(descriptor))
 
 
+def expect_unfinite():
+    """The script scales its loss: gradients may be infinite."""
+    _ask("ls_expect_unfinite")
+
+
 def counters():
     """What the engine has counted since it started, by name: include/lockstep.h says what each is."""
     values = (ctypes.c_uint64 * len(COUNTERS))()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the front ends of Keras 3 and tf_keras share: steps on a slice of the batch, losses of slices, agreed stops."""
 import functools
+import math
 
 import tensorflow as tf
 
-from lockstep import audit, gradients, hooks, ops, summary, world
+from lockstep import audit, following, gradients, hooks, ops, summary, world
 from lockstep.slices import current, own, part as parts
 
 
@@ -116,6 +117,21 @@ def divided_by_all(own, what):
 
 def valid_part(mask, dtype):
     return tf.reduce_mean(tf.cast(tf.cast(mask, tf.bool), dtype))
+
+
+# ---- how many steps there will be --------------------------------------------------------------------------------
+
+def attach_expectation(callback_list_class):
+    """Keras knows, where the data have a length; who watches the job then sees how much time is left."""
+    @hooks.wrap(callback_list_class, "on_epoch_begin")
+    def on_epoch_begin(original, self, epoch, *args, **kwargs):
+        params = getattr(self, "params", None) or {}
+        epochs, batches = params.get("epochs"), params.get("steps")
+        if epochs and batches:
+            at_once = getattr(getattr(self, "model", None), "steps_per_execution", 1)
+            calls = math.ceil(batches / at_once) if isinstance(at_once, int) and at_once > 0 else batches
+            following.expect((epochs - epoch) * calls)
+        original(self, epoch, *args, **kwargs)
 
 
 # ---- stopping ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import functools
 import tensorflow as tf
 
 from lockstep import batchnorm, hooks, means, metrics, ops
-from lockstep.frontends import steps
+from lockstep.frontends import steps, tf_keras_weak
 from lockstep.slices import current, part as parts
 
 
@@ -20,7 +20,9 @@ def attach():
     _attach_steps(training.Model)
     _attach_losses()
     _attach_batchnorm()
+    tf_keras_weak.attach()
     steps.attach_stops(callbacks.CallbackList, "tf_keras")
+    steps.attach_expectation(callbacks.CallbackList)
     metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
         read=lambda variable: variable.read_value(), assign=lambda variable, value: variable.assign(value),
         compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras"))

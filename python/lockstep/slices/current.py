@@ -10,6 +10,7 @@ import contextlib
 import threading
 
 import tensorflow as tf
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from lockstep.slices.part import WHOLE, Part
 
@@ -65,13 +66,19 @@ def graphs_around(graph):
 
 def numbered(name):
     """A name for a collective that the code being traced may make several times; they may run at the same time, so they
-    are numbered in the outermost function that is being traced.  That is the same on all ranks."""
+    are numbered in the function that is being traced.
+
+    Not in the function around it: how often that traces this one (twice if variables are made, again for another
+    shape) may differ between ranks.  Two functions inside one have different names, as a rule."""
     if tf.executing_eagerly():
         return name
-    *_, outermost = graphs_around(tf.compat.v1.get_default_graph())
-    uses = getattr(outermost, "_lockstep_names", None)
+    graphs = list(graphs_around(tf.compat.v1.get_default_graph()))
+    function = next((graph for graph in graphs if not isinstance(graph, ControlFlowFuncGraph)), graphs[-1])
+    if function is not graphs[-1]:
+        name = f"{name}@{function.name}"
+    uses = getattr(function, "_lockstep_names", None)
     if uses is None:
-        uses = outermost._lockstep_names = {}
+        uses = function._lockstep_names = {}
     uses[name] = uses.get(name, 0) + 1
     return name if uses[name] == 1 else f"{name}/{uses[name]}"
 
