@@ -15,9 +15,10 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import audit, following, hooks, randomness, reports, summary, variables
+    from lockstep import audit, following, hooks, means, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
+    from lockstep.restart import fits
     from lockstep.slices import loops, order
     hooks.attach()
     variables.attach()
@@ -26,6 +27,7 @@ def _tensorflow():
     while_loops.attach()
     v1.attach()
     reports.attach()
+    means.attach()
     loops.attach()
     order.attach()
     folder = output.attach()
@@ -38,20 +40,29 @@ def _tensorflow():
     audit.attach()
     summary.attach()
     following.attach()
+    fits.attach()
 
 
 def _keras():
     import tensorflow  # noqa: F401  Keras has imported it; with another backend there is nothing to do
+    from lockstep import nan
     from lockstep.effects import saves
     from lockstep.frontends import applied, keras3
+    from lockstep.restart import keras_fits
     keras3.attach()
+    keras_fits.attach_keras()
+    nan.attach_keras()
     applied.attach_keras()
     saves.attach_keras()
 
 
 def _tf_keras():
+    from lockstep import nan
     from lockstep.effects import saves
     from lockstep.frontends import applied, tf_keras
+    from lockstep.restart import keras_fits
     tf_keras.attach()
+    keras_fits.attach_tf_keras()
+    nan.attach_tf_keras()
     applied.attach_tf_keras()
     saves.attach_tf_keras()

@@ -46,13 +46,35 @@ _drawn = weakref.WeakKeyDictionary()  # graph: how many operators in it had no s
 
 def attach():
     global _seed, _stream
-    if world.size == 1:
+    goes_on = bool(native.setting("STATE"))
+    if world.size == 1 and not goes_on:
         return
-    _seed = share(int.from_bytes(os.urandom(16), "little"), "seed")
+    _seed = share(once_drawn() if goes_on and world.is_root() else int.from_bytes(os.urandom(16), "little"), "seed")
     _stream = random.Random(_seed)
+    if goes_on:  # what the script draws first, too, is drawn again by a start that goes on
+        random.seed(_seed)
+        np.random.seed(_seed % 2**32)
     _attach_python()
     _attach_numpy()
     _attach_tensorflow()
+
+
+def once_drawn():
+    """A seed that a job that is started again finds in its folder."""
+    from lockstep.restart import folder
+    state = native.setting("STATE")
+    with world.alone():
+        folder.make(state)
+        job = folder.get_text(state, folder.JOB)
+        if not job:
+            job = {"seed": int.from_bytes(os.urandom(16), "little")}
+            folder.put_text(state, folder.JOB, job)
+    return job["seed"]
+
+
+def stream():
+    """Where numbers come from that the script draws without a seed; None where they are as TensorFlow draws them."""
+    return _stream
 
 
 def _next(bits):

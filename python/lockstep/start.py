@@ -36,7 +36,8 @@ def is_rank():
         return False
     if os.environ.get(PID_VARIABLE, str(os.getpid())) != str(os.getpid()):
         return False
-    return launched_size() > 1 or switch in ("1", "on", "yes", "true") or bool(os.environ.get("LOCKSTEP_RECORD"))
+    return launched_size() > 1 or switch in ("1", "on", "yes", "true") or any(
+        os.environ.get(name) for name in ("LOCKSTEP_RECORD", "LOCKSTEP_STATE"))
 
 
 def _agree_on_hashing():
@@ -50,7 +51,8 @@ def _agree_on_hashing():
     if not hasattr(sys, "orig_argv") or not sys.executable or os.path.realpath(sys.executable) != os.path.realpath("/proc/self/exe"):
         return  # Python 3.9, or Python inside another program
     import zlib  # here, for the sake of every process that is no rank
-    job = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
+    # A job that goes on from its snapshots has the seed that it had before.
+    job = next((os.environ[name] for name in ("LOCKSTEP_STATE", *JOB_VARIABLES) if os.environ.get(name)), "")
     os.environ["PYTHONHASHSEED"] = str(zlib.crc32(job.encode()))
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

@@ -2,6 +2,7 @@
 """Every variable has a key that is the same on all ranks, and begins with rank 0's value."""
 import collections
 import threading
+import weakref
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
@@ -12,6 +13,7 @@ from lockstep import hooks, ops, world
 _made = collections.Counter()
 _lock = threading.Lock()
 _local = threading.local()
+_live = {}  # key: weak reference to a variable of the script
 
 # Types that the engine moves; others travel as bytes.
 _MOVED = {tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int32, tf.int64, tf.bool}
@@ -31,6 +33,12 @@ def _new_key(name):
     with _lock:
         _made[name] += 1
         return f"{name}#{_made[name]}" if _made[name] > 1 else name
+
+
+def live():
+    """The variables of the script that exist now: {key: variable}, in the order in which they were made."""
+    with _lock:
+        return {name: variable for name, reference in _live.items() if (variable := reference()) is not None}
 
 
 def private(value, dtype, name):
@@ -68,7 +76,10 @@ def attach():
         # Initial values are drawn for the variable, not for the rows of a slice, however many it has.
         with current.scope(part.WHOLE):
             original(self, *args, **kwargs)
-        key(self)
+        name = key(self)
+        if not getattr(_local, "is_private", False):
+            with _lock:
+                _live[name] = weakref.ref(self)
 
     @hooks.wrap(resource_variable_ops.ResourceVariable, "__init__")
     def make_variable(original, self, *args, **kwargs):

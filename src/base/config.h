@@ -17,6 +17,8 @@
 
 typedef enum ls_wire { LS_WIRE_NONE, LS_WIRE_BFLOAT16, LS_WIRE_FLOAT16 } ls_wire_t;
 
+typedef enum ls_nan { LS_NAN_OFF, LS_NAN_WARN, LS_NAN_STOP, LS_NAN_SKIP } ls_nan_t;
+
 typedef struct ls_config {
     char     algo[LS_CONFIG_TEXT_ROOM];
     char     topology[LS_CONFIG_TEXT_ROOM];
@@ -41,6 +43,7 @@ typedef struct ls_config {
     size_t   stage_bytes;
     bool     shm;
     bool     dump_signal;
+    bool     record_nudge;
     /* of the front ends in Python; read through ls_setting() */
     unsigned batch;
     unsigned shard;
@@ -52,6 +55,10 @@ typedef struct ls_config {
     bool     sync_batchnorm;
     bool     lr_scale;
     bool     summary;
+    unsigned nan; /* ls_nan_t */
+    double   snapshot_s;
+    char     state[LS_CONFIG_TEXT_ROOM];
+    char     snapshot_signal[LS_CONFIG_TEXT_ROOM];
     char     log_dir[LS_CONFIG_TEXT_ROOM];
 } ls_config_t;
 

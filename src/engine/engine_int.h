@@ -85,6 +85,8 @@ struct ls_context {
     ls_watch_h           watch;      /* constant once started; NULL: the only rank, or ranks are threads */
     ls_flight_ring_t    *flight;     /* the same; written by the engine thread */
     _Atomic uint64_t     script_step; /* what ls_step() said; 0: nothing */
+    _Atomic bool         expects_unfinite; /* ls_expect_unfinite() */
+    _Atomic unsigned     num_unfinite;     /* gradients that were not finite */
 
     /* owner: engine thread */
     ls_net_h           net;
@@ -138,6 +140,9 @@ void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *messa
 /* Write an event into the flight recorder. */
 #define LS_FLY(_ctx, _kind, _id, _value, _name) \
     ls_flight_add((_ctx)->flight, (_kind), (_ctx)->now_ns, (_id), (int64_t)(_value), (_name))
+
+/* unfinite.c: says where a gradient that is handed in is not finite (LOCKSTEP_NAN) */
+void ls_unfinite_look(ls_context_h ctx, const ls_tensor_t *tensor);
 
 /* health.c: lost ranks, stalled runs */
 void ls_health_check(ls_context_h ctx);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start a script on many ranks: MPI's own launcher, with cores, threads and networks set as they should be.
 
-Ctrl-C ends all ranks.  The exit code is that of the first rank that failed."""
+Ctrl-C ends all ranks.  The exit code is that of the first rank that failed; 75 when a signal asked the job to end and it has
+written a snapshot (--state)."""
 import argparse
 import os
 import re
@@ -9,9 +10,11 @@ import shlex
 import shutil
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 from lockstep.cli import start
+from lockstep.launch import restarts
 from lockstep.launch.job import Job
 from lockstep.launch.problem import Problem
 
@@ -20,6 +23,7 @@ EXAMPLES = """examples:
   lockstep run -n 4 --threads 2 train.py --epochs 3       # what follows the script is the script's
   lockstep run -H node1:4,node2:4 --log-dir logs train.py
   lockstep run -n 2 -m my_package.train
+  lockstep run -n 4 --restarts 3 --state run1 train.py    # goes on after a failure from its last snapshot
   lockstep run -n 4 --dry-run train.py                    # print the command, start nothing"""
 
 MIN_TENSORFLOW = (2, 16)
@@ -39,6 +43,11 @@ def add_arguments(parser):
     add("--ranks-table", action="store_true", help="show a row per rank: step, step time, wait, CPU, memory")
     add("--no-progress", action="store_true", help="no progress line")
     add("--dry-run", action="store_true", help="print the command and what is set for it, start nothing")
+    group = parser.add_argument_group("what it does after a failure (docs/restart.md)")
+    add = group.add_argument
+    add("--state", metavar="DIR", help="keep snapshots there; a start with the same folder goes on from the newest")
+    add("--restarts", type=start.positive, metavar="K", default=0, help="start again up to K times; needs --state")
+    add("--snapshot-every", type=start.seconds, metavar="S", help="seconds between snapshots (300)")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -118,6 +127,12 @@ def _settings(args, log_dir, status_dir):
         settings["LOCKSTEP_RUN_LOG_DIR"] = str(log_dir)
     if status_dir:
         settings["LOCKSTEP_STATUS_DIR"] = str(status_dir)
+    if args.state:
+        settings["LOCKSTEP_STATE"] = str(Path(args.state).absolute())
+        if "PYTHONHASHSEED" not in os.environ:  # the same in every start
+            settings["PYTHONHASHSEED"] = str(zlib.crc32(settings["LOCKSTEP_STATE"].encode()))
+    if args.snapshot_every:
+        settings["LOCKSTEP_SNAPSHOT_S"] = str(args.snapshot_every)
     return settings
 
 
@@ -152,6 +167,8 @@ def say_how_it_ended(job, log_dir):
 
 def main(args):
     program = program_of(args)
+    if (args.restarts or args.snapshot_every) and not args.state:
+        raise Problem("--restarts and --snapshot-every need a folder for snapshots", "name one with --state")
     check_tensorflow(program)
     log_dir = _make_log_dir(args)
     job_start = start.Start(args, program)
@@ -160,21 +177,58 @@ def main(args):
         print(shell_line(job_start))
         return 0
     job_start.check_hosts()
-    status_dir = None if args.no_progress else Path(log_dir or tempfile.mkdtemp(prefix="lockstep-")) / "status"
+    state = restarts.State(args.state) if args.state else None
+    status_dir = None if args.no_progress and not state else Path(log_dir or tempfile.mkdtemp(prefix="lockstep-")) / "status"
     try:
-        return _run(args, job_start, log_dir, status_dir)
+        return _run_until_done(args, program, job_start, state, log_dir, status_dir)
     finally:
         if status_dir is not None:
             shutil.rmtree(status_dir if log_dir else status_dir.parent, ignore_errors=True)
 
 
-def _run(args, job_start, log_dir, status_dir):
+def _run_until_done(args, program, job_start, state, log_dir, status_dir):
+    for left in range(args.restarts, -1, -1):
+        code, job = _run(args, job_start, state, log_dir, status_dir)
+        if state is None:
+            return code
+        if code == 0:
+            state.clear()
+        if code in (0, restarts.END_CODE) or job.received is not None:
+            return code
+        reason = restarts.why_not(state, code, _was_stepping(status_dir))
+        if reason or left == 0:
+            text = reason or "no restart is left"
+            _say(f"{text}; not started again. The snapshots in {state.path} are kept" if args.restarts else
+                 f"the snapshots are kept: the same command goes on from {state.place()}")
+            return code
+        lost = restarts.drop_lost_hosts(args, job_start.plan.hosts, job_start.plan.agent, sys.executable)
+        job_start = start.Start(args, program)
+        _say(f"{f'lost {chr(44).join(lost)}; ' if lost else ''}starting again with {job_start.plan.ranks} ranks from {state.place()}; "
+             f"{left - 1} restart{'' if left == 2 else 's'} left")
+    return code
+
+
+def _say(text):
+    print(f"lockstep run: {text}", file=sys.stderr, flush=True)
+
+
+def _was_stepping(status_dir):
+    """Has a rank of the last start told of a step?"""
+    from lockstep import progress
+    return any(status.step > 0 for status in progress.read_all(status_dir))
+
+
+def _run(args, job_start, state, log_dir, status_dir):
     from lockstep.cli.view import make_view
     if status_dir is not None:
-        status_dir.mkdir(exist_ok=True)
+        shutil.rmtree(status_dir, ignore_errors=True)  # of the start before
+        status_dir.mkdir()
+    if state is not None:
+        state.begin()
     job_start.set(**_settings(args, log_dir, status_dir))
-    view = make_view(status_dir, args.ranks_table, log_dir)
-    job = Job(job_start.command, job_start.environment, job_start.token, view)
+    view = make_view(None if args.no_progress else status_dir, args.ranks_table, log_dir)
+    job = Job(job_start.command, job_start.environment, job_start.token, view, state.ask_to_end if state else None)
     code = job.run()
-    say_how_it_ended(job, log_dir)
-    return code
+    if code != restarts.END_CODE or state is None:
+        say_how_it_ended(job, log_dir)
+    return code, job

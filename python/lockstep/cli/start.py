@@ -25,6 +25,17 @@ def positive(text):
     return number
 
 
+def seconds(text):
+    import argparse
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds, more than 0")
+    return number
+
+
 def add_arguments(parser):
     group = parser.add_argument_group("where it runs")
     add = group.add_argument

@@ -15,6 +15,7 @@ from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.saved_model import save as saved_model
 
 from lockstep import hooks, world
+from lockstep.effects import whole
 from lockstep.effects.once import follow, once, share
 
 # (module, function): the second argument is the path
@@ -62,7 +63,14 @@ def _attach_writer(module, name):
     def write(original, model, filepath, *args, **kwargs):
         if not isinstance(filepath, (str, os.PathLike)):
             return original(model, filepath, *args, **kwargs)  # memory of this process
-        return once("save model", lambda: original(model, filepath, *args, **kwargs), filepath)
+
+        def act():
+            if kwargs.get("max_shard_size"):  # several files
+                return original(model, filepath, *args, **kwargs)
+            with whole.replaced(filepath) as path:
+                return original(model, path, *args, **kwargs)
+
+        return once("save model", act, filepath)
 
 
 def attach():

@@ -9,7 +9,7 @@ import threading
 
 import tensorflow as tf
 
-from lockstep import gradients, hooks
+from lockstep import gradients, hooks, nan
 from lockstep.frontends.v1 import walk
 from lockstep.slices import current
 
@@ -36,7 +36,7 @@ def attach_keras():
     def apply(original, self, grads, trainable_variables=None):
         found = self._trainable_variables if trainable_variables is None else trainable_variables
         with_net = net(self, list(grads), list(found))
-        return _outermost(lambda: original(self, with_net, trainable_variables))
+        return _outermost(self, with_net, found, lambda: original(self, with_net, trainable_variables))
 
 
 def attach_tf_keras():
@@ -51,15 +51,16 @@ def attach_pairs(owner):
     @hooks.wrap(owner, "apply_gradients")
     def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
         pairs = list(grads_and_vars)
-        grads = net(self, [grad for grad, _ in pairs], [variable for _, variable in pairs])
-        return _outermost(lambda: original(self, list(zip(grads, [variable for _, variable in pairs])), *args, **kwargs))
+        found = [variable for _, variable in pairs]
+        grads = net(self, [grad for grad, _ in pairs], found)
+        return _outermost(self, grads, found, lambda: original(self, list(zip(grads, found)), *args, **kwargs))
 
 
-def _outermost(act):
+def _outermost(optimizer, grads, variables, act):
     """An optimizer that wraps another applies through it."""
     before, _local.applies = getattr(_local, "applies", False), True
     try:
-        return act()
+        return act() if before else nan.apply(optimizer, grads, variables, act)
     finally:
         _local.applies = before
 

@@ -9,7 +9,7 @@ import inspect
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import older_keras3, steps
 from lockstep.slices import current, own, part as parts, pipeline, weak
@@ -28,6 +28,7 @@ def attach():
     _attach_losses()
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
+    steps.attach_expectation(callback_list.CallbackList)
     metrics.attach_to_classes(metric.Metric, metrics.Kit(
         read=lambda variable: tf.convert_to_tensor(variable.value), assign=lambda variable, value: variable.assign(value),
         compute=_compute_stateless, batch_figures=(reduction_metrics.Mean, reduction_metrics.Sum), package="keras"))
@@ -153,16 +154,26 @@ def _attach_losses():
     @hooks.wrap(loss_module, "reduce_values")
     def reduce_values(original, values, *args, **kwargs):
         loss = original(values, *args, **kwargs)
+        if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
+            return loss
         given = signature.bind(values, *args, **kwargs).arguments
         reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
-        if not steps.is_sliced() or values.shape.rank == 0:
-            return loss
         if reduction == "sum":
-            return steps.sum_as_mean(loss)
-        if reduction == "mean_with_sample_weight" and sample_weight is not None:
+            loss = steps.sum_as_mean(loss)
+        elif reduction == "mean_with_sample_weight" and sample_weight is not None:
             own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
-            return loss * steps.divided_by_all(own_weight, "weight")
-        return loss
+            loss *= steps.divided_by_all(own_weight, "weight")
+        return means.of_batch(loss) if means.is_by_hand(values) else loss
+
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    if not hasattr(TensorFlowTrainer, "_aggregate_additional_loss"):
+        return  # before Keras 3.6
+
+    @hooks.wrap(TensorFlowTrainer, "_aggregate_additional_loss")
+    def aggregate_additional_loss(original, self, loss):
+        """What a layer gave to add_loss: one number for each row is summed over the rows."""
+        total = original(self, loss)
+        return steps.sum_as_mean(total) if steps.is_sliced() and steps.has_rows(loss) else total
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 PR_SET_PDEATHSIG = 1
 GRACE_S = 10.0      # for a launcher to end its ranks after SIGTERM
+SNAPSHOT_S = 25.0   # for the ranks to write a snapshot and end: Slurm kills 30 s after its SIGTERM
 LAST_WORDS_S = 5.0   # for the other ranks to say what they know of the failed one
 DRAIN_S = 1.0
 TICK_S = 0.2
@@ -57,9 +58,14 @@ def _die_with_parent():
 
 
 class Job:
-    """One start.  `view` has out(bytes), err(bytes), tick() and close()."""
+    """One start.  `view` has out(bytes), err(bytes), tick() and close().  `ask_to_end()`, where there is one, asks the ranks to
+    write a snapshot and end: that is tried first."""
 
-    def __init__(self, command, environment, token, view):
+    ASKING = (signal.SIGTERM, signal.SIGUSR2)
+
+    def __init__(self, command, environment, token, view, ask_to_end=None):
+        self.ask_to_end = ask_to_end
+        self.asked_at = None
         self.command, self.environment, self.view = command, environment, view
         self.reports = Reports(token)
         self.process = None
@@ -68,7 +74,10 @@ class Job:
         self.failed_at = None
 
     def _on_signal(self, number, _frame):
-        if self.received is None:
+        if self.ask_to_end is not None and self.asked_at is None and number in self.ASKING:
+            self.asked_at = time.monotonic()
+            self.ask_to_end()
+        elif self.received is None:
             self.received = number
             self._terminate()
         else:  # the second time: no more patience
@@ -90,8 +99,8 @@ class Job:
         self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
                                         preexec_fn=_die_with_parent)
-        before = {number: signal.signal(number, self._on_signal)
-                  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        taken = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *(self.ASKING if self.ask_to_end else ())}
+        before = {number: signal.signal(number, self._on_signal) for number in taken}
         try:
             self._watch()
             code = self.process.wait()
@@ -139,6 +148,9 @@ class Job:
         now = time.monotonic()
         if self.reports.failures and self.failed_at is None:
             self.failed_at = now
+        if self.asked_at is not None and self.received is None and now - self.asked_at > SNAPSHOT_S:
+            self.received = signal.SIGTERM
+            self._terminate()
         if self.failed_at is not None and now - self.failed_at > LAST_WORDS_S:
             self._terminate()
         if self.terminated_at is not None and now - self.terminated_at > GRACE_S:

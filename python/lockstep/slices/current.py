@@ -16,6 +16,7 @@ from lockstep.slices.part import WHOLE, Part
 
 _local = threading.local()
 _delivered = WHOLE
+_thread = None  # that it was delivered to
 _variable = None
 
 
@@ -118,10 +119,15 @@ def is_delivering_slices():
     return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
+def is_delivered_here():
+    """Is this the thread that got it?  Functions of a script may also run in threads of tf.data."""
+    return _thread == threading.get_ident()
+
+
 def deliver(part):
     """A loop in Python got rows of this part."""
-    global _delivered
-    _delivered = part
+    global _delivered, _thread
+    _delivered, _thread = part, threading.get_ident()
     if _variable is not None:
         _variable.assign(_numbers(part))
 

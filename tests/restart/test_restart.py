@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that was killed, frozen or asked to end goes on, and ends with the bits of one that was left alone."""
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import ROOT, Mpi, job_processes, kill_job
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+from commands import lockstep, start, wait_until  # noqa: E402
+
+SCRIPT = HERE / "digits.py"
+END_CODE = 75
+
+
+@pytest.fixture(scope="session")
+def mpi():
+    built = Mpi("openmpi")
+    if not built.folder.is_dir():
+        pytest.skip("the library is not built with openmpi")
+    return built
+
+
+def environment(**more):
+    return {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}", "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_FLIGHT_DIR": "off", "LOCKSTEP_HEARTBEAT_S": "2",
+            "LOCKSTEP_GRACE_S": "1", **more}
+
+
+def run(mpi, folder, *options, ranks=2, timeout=150, script=SCRIPT, **env):
+    return lockstep(mpi, "run", "-n", ranks, "--oversubscribe", "--no-progress", *options, script, "out.npz", cwd=folder,
+                    env=environment(**env), timeout=timeout)
+
+
+def content(path):
+    with np.load(path, allow_pickle=False) as data:
+        return {name: data[name] for name in data.files}
+
+
+def assert_equal_bits(found, expected):
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].dtype == expected[name].dtype and found[name].tobytes() == expected[name].tobytes(), \
+            f"{name}: {found[name]} is not {expected[name]}"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(mpi, tmp_path_factory):
+    """What the script gives when it is left alone, by its settings."""
+    known = {}
+
+    def give(**env):
+        key = tuple(sorted(env.items()))
+        if key not in known:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            result = run(mpi, folder, **env)
+            assert result.code == 0, str(result)
+            known[key] = content(folder / "out.npz")
+        return known[key]
+
+    return give
+
+
+def check_killed(mpi, tmp_path, expected, kills, **env):
+    result = run(mpi, tmp_path, "--restarts", len(kills), "--state", "state", "--snapshot-every", "0.05", timeout=500,
+                 KILLS=",".join(kills), **env)
+    assert result.code == 0, str(result)
+    assert result.err.count("starting again") == len(kills), str(result)
+    assert result.err.count("goes on from snapshot") >= 1, str(result)
+    assert_equal_bits(content(tmp_path / "out.npz"), expected)
+    assert list((tmp_path / "state").glob("*.manifest")) == [], "the snapshots of a job that has ended stay"
+
+
+def test_a_killed_job_ends_with_the_bits_of_an_undisturbed_one(mpi, tmp_path, undisturbed):
+    check_killed(mpi, tmp_path, undisturbed(PACE_S="0.05"), ["1:1:2:4"], PACE_S="0.05")
+
+
+@pytest.mark.long
+def test_a_fit_that_had_ended_is_not_computed_again(mpi, tmp_path, undisturbed):
+    check_killed(mpi, tmp_path, undisturbed(PACE_S="0.05"), ["1:1:0:6", "0:2:1:3"], PACE_S="0.05")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("library", ["keras", "tf_keras"])
+@pytest.mark.parametrize("data", ["arrays", "dataset", "generator"])
+def test_any_data_is_drawn_again_to_where_it_was(mpi, tmp_path, undisturbed, data, library):
+    env = {"PACE_S": "0.05", "DATA": data, "LIBRARY": library}
+    check_killed(mpi, tmp_path, undisturbed(**env), ["1:1:3:2", "0:2:2:6"], **env)
+
+
+def test_a_signal_ends_the_job_with_a_snapshot_and_the_next_start_goes_on(mpi, tmp_path, undisturbed):
+    env = {"PACE_S": "0.05"}
+    words = ["run", "-n", 2, "--oversubscribe", "--no-progress", "--state", "state", SCRIPT, "out.npz"]
+    process, job_id = start(mpi, *words, env=environment(**env), cwd=tmp_path)
+    try:
+        # log.csv has a row: the second epoch has begun
+        assert wait_until(lambda: (tmp_path / "log.csv").exists() and (tmp_path / "log.csv").stat().st_size > 60, 100)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == END_CODE, err
+        assert "ended as asked, with a snapshot" in err
+        assert wait_until(lambda: job_processes(job_id) == []), "processes stayed behind"
+    finally:
+        kill_job(job_id)
+    assert len(list((tmp_path / "state").glob("snapshot-*.manifest"))) >= 1
+    result = lockstep(mpi, *words, env=environment(**env), cwd=tmp_path, timeout=100)
+    assert result.code == 0, str(result)
+    assert "goes on from snapshot" in result.err, str(result)
+    assert_equal_bits(content(tmp_path / "out.npz"), undisturbed(**env))
+
+
+@pytest.mark.long
+def test_without_a_seed_the_job_goes_on_with_its_own_random_numbers(mpi, tmp_path):
+    """There is nothing to compare with, but the data is drawn from the same numbers: the loss goes on, not up."""
+    result = run(mpi, tmp_path, "--restarts", 1, "--state", "state", "--snapshot-every", "0.05", SEEDED="0", PACE_S="0.05",
+                 KILLS="1:2:1:2")
+    assert result.code == 0 and "goes on from snapshot" in result.err, str(result)
+
+
+@pytest.mark.long
+def test_twenty_kills_and_freezes_at_random_moments(mpi, tmp_path, undisturbed):
+    env = {"PACE_S": "0.3"}
+    chosen = random.Random(os.environ.get("RESTART_SEED", "1"))
+    wanted = int(os.environ.get("RESTART_KILLS", "20"))
+    words = ["run", "-n", 2, "--oversubscribe", "--no-progress", "--restarts", 60, "--state", "state", "--snapshot-every", "0.5",
+             SCRIPT, "out.npz"]
+    process, job_id = start(mpi, *words, env=environment(**env), cwd=tmp_path)
+    done = 0
+    try:
+        while process.poll() is None:
+            time.sleep(chosen.uniform(6, 14))
+            ranks = [pid for pid in job_processes(job_id) if is_script(pid)]
+            if done < wanted and len(ranks) >= 2:
+                os.kill(chosen.choice(ranks), chosen.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
+                done += 1
+        _, err = process.communicate(timeout=10)
+    finally:
+        kill_job(job_id)
+    print(f"{done} kills, {err.count('starting again')} restarts, {err.count('goes on from snapshot')} from a snapshot")
+    assert process.returncode == 0, err
+    assert_equal_bits(content(tmp_path / "out.npz"), undisturbed(**env))
+
+
+def is_script(pid):
+    """A rank's Python, not what stands beside it."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return len(words) > 1 and words[1].endswith(b"digits.py")
