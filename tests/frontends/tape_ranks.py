@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tape gives each rank, and when gradients are handed over.  Run on every rank; the numbers of whole scripts are
 compared in tests/scripts, and test_tape.py looks at the trace of the last part."""
+import gc
 import time
 
 import keras
 import lockstep
 import numpy as np
 import tensorflow as tf
+from lockstep import audit
 
 rank, size = lockstep.rank(), lockstep.size()
 PAUSE_S = 0.3
@@ -83,6 +85,21 @@ def check_gradients_only_looked_at_do_no_harm():
         equal(variable, 1 - 0.4 * mean)
 
 
+# ---- variables that are gone ------------------------------------------------------------------------------------
+
+def check_a_variable_that_one_rank_has_freed_is_no_difference():
+    """Python frees an earlier model on one rank sooner than on another: the audit compares what all have."""
+    old, new = tf.Variable(1.0, name="old"), tf.Variable(1.0, name="new")
+    with tf.GradientTape() as tape:
+        loss = old * new
+    tape.gradient(loss, [old, new])
+    if rank != 0:
+        del old, tape, loss
+    gc.collect()
+    assert ("old" in audit.found_variables()) == (rank == 0)
+    audit.check()
+
+
 # ---- reducing while the backward pass goes on ------------------------------------------------------------------
 
 @tf.custom_gradient
@@ -120,5 +137,6 @@ def train_with_overlap():
 
 check_gradients_of_inputs_stay_local()
 check_gradients_only_looked_at_do_no_harm()
+check_a_variable_that_one_rank_has_freed_is_no_difference()
 train_with_overlap()
 print(f"rank {rank} of {size} is right", flush=True)

@@ -16,7 +16,7 @@ for line, place in places.items():
     script, *arguments = shlex.split(line)
     os.chdir(place)
     sys.argv = [script, *arguments]
-    print("==", line, flush=True)
     if "tensorflow" in sys.modules:
         sys.modules["tensorflow"].compat.v1.reset_default_graph()
     runpy.run_path(os.path.join(folder, script), run_name="__main__")
+    print("== that was", line, flush=True)

@@ -30,6 +30,9 @@ show("classes", model.fit(x, y, batch_size=50, epochs=1, verbose=0, class_weight
 data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(100, seed=2).batch(30)
 show("dataset", model.fit(data, epochs=2, verbose=0, steps_per_epoch=6, validation_data=data, validation_steps=3))
 print("evaluate", *(f"{value:.6f}" for value in model.evaluate(x, y, verbose=0, batch_size=50)))
-print("batch", *(f"{float(value):.6f}" for value in model.train_on_batch(x[:7], y[:7])),
-      *(f"{float(value):.6f}" for value in model.test_on_batch(x[:5], y[:5])))
-np.savez("out.npz", model.predict(x, batch_size=64, verbose=0), model.predict_on_batch(x[:3]), *model.get_weights())
+outputs = [model.predict(x, batch_size=64, verbose=0)]
+if "several" not in sys.argv:  # a single batch is no execution of three steps
+    print("batch", *(f"{float(value):.6f}" for value in model.train_on_batch(x[:7], y[:7])),
+          *(f"{float(value):.6f}" for value in model.test_on_batch(x[:5], y[:5])))
+    outputs.append(model.predict_on_batch(x[:3]))
+np.savez("out.npz", *outputs, *model.get_weights())
