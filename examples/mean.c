@@ -55,6 +55,5 @@ int main(void)
         print("mean", mean);
         print("weighted mean", weighted);
     }
-    ls_stop(ctx);
-    return 0;
+    return ls_stop(ctx) == LS_OK ? 0 : 1;
 }

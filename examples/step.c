@@ -83,6 +83,5 @@ int main(void)
                (unsigned long long)(late.control_messages - early.control_messages));
         printf("gradient 0 after the last step: %g\n", (double)gradients[0][0]);
     }
-    ls_stop(ctx);
-    return 0;
+    return ls_stop(ctx) == LS_OK ? 0 : 1;
 }

@@ -152,9 +152,11 @@ LS_API ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p
 
 /*
  * Leave the job.  Collective: waits until every rank stops, then fails what is still open.
+ * Not LS_OK where the job did not end well, also when it was this rank that stopped too early: exit with a
+ * code that says so, because a launcher may look only at the rank that ends first.
  * A process that exits without it counts as lost: the other ranks get LS_ERR_RANK_LOST.
  */
-LS_API void ls_stop(ls_context_h ctx);
+LS_API ls_status_t ls_stop(ls_context_h ctx);
 
 /*
  * The one context that all parts of a process share (operators, Python).  Starting again, and stopping
@@ -162,7 +164,7 @@ LS_API void ls_stop(ls_context_h ctx);
  * ls_process_stop() waits for every ls_process_put(), so do not keep the context while you wait.
  */
 LS_API ls_status_t ls_process_start(void);
-LS_API void ls_process_stop(void);
+LS_API ls_status_t ls_process_stop(void);
 LS_API ls_context_h ls_process_get(void);
 LS_API void ls_process_put(ls_context_h ctx); /* NULL is allowed */
 

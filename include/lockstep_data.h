@@ -19,6 +19,8 @@
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
+#include <stddef.h>
+
 #include "lockstep.h"
 
 #ifdef __cplusplus
@@ -155,6 +157,21 @@ typedef struct ls_data_column {
 } ls_data_column_t;
 
 LS_API void ls_data_column_clear(ls_data_column_t *column); /* LS_DATA_BYTES only */
+
+/*
+ * The rows of an LS_DATA_BYTES column as objects of a language whose texts are objects: `objects[i]` becomes
+ * what make(bytes, length) returns for row i (NULL: it could not, and LS_ERR_NO_MEMORY is returned).  A short
+ * row that was seen lately becomes the same object once more, after keep(object).  What was at objects[i]
+ * before is given to drop(), unless it is NULL.
+ */
+typedef struct ls_data_objects {
+    void *(*make)(const char *bytes, ptrdiff_t length);
+    void (*keep)(void *object);
+    void (*drop)(void *object);
+} ls_data_objects_t;
+
+LS_API ls_status_t ls_data_column_objects(const ls_data_column_t *column, const ls_data_objects_t *functions,
+                                          void **objects);
 
 /* Rows [first, first + count), any rows of the data set, of each of the columns.  On failure their content is
  * undefined. */

@@ -48,6 +48,9 @@ BREAKS = [
     ("dead-code", "src/base/two.c", SPDX + "#if 0\n#endif\n", "two.c:2: unfinished"),
     ("dead-code", "src/base/two.c", SPDX + "void f(void)\n{\n#ifdef A\n#endif\n}\n", "two.c:4: #if inside"),
     ("whitespace", "src/base/two.c", SPDX + "\tint x;\n", "two.c:2: tab"),
+    ("links", "docs/two.md", "see [one](../src/base/one.c)\nand [three](three.md)\n", "two.md:2: links three.md, which"),
+    ("links", "docs/two.md", "# A name\n[here](#a-name) and [there](two.md#b)\n", "two.md:2: links two.md#b: no heading"),
+    ("links", "README.md", "`[code](x)` and [web](https://x.org) and [none](docs/)\n", "README.md:1: links docs/, which"),
     ("whitespace", "tests/two.py", "# " + SPDX + "x = 1 \n", "two.py:2: blanks"),
 ]
 

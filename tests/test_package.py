@@ -55,7 +55,8 @@ def test_the_wheel_holds_each_library_once_and_the_header(wheel):
                                                                "lockstep/lib/liblockstep_tf.so"]
     assert {"lockstep/include/lockstep.h", "lockstep/include/lockstep_data.h", "lockstep/include/lockstep_state.h"} <= set(names)
     assert {"lockstep/data/read.py", "lockstep/data/families/mnist.py"} <= set(names)
-    assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py"} <= set(names)
+    assert {"lockstep/bin/bench_collectives", "lockstep/bench/train/run.py", "lockstep/bench/train/peer.py",
+            "lockstep/bench/train/peer_horovod.py", "lockstep/bench/read/run.py"} <= set(names)
     assert {"lockstep.pth", "lockstep.start"} <= set(names)
     assert any(name.endswith("/share/man/man1/lockstep.1") for name in names)
     assert not any(name.startswith(("src/", "tests/", "lockstep.pc")) for name in names)
@@ -94,12 +95,22 @@ def test_the_operators_find_their_engine_and_say_that_tensorflow_is_missing(whee
     assert "import tensorflow first" in run(python, "-c", code, cwd=tmp_path)
 
 
+def bench_folder(python):
+    site, = python.parent.parent.glob("lib/python3*/site-packages")
+    return site / "lockstep" / "bench"
+
+
 @pytest.mark.long
 def test_the_command_is_installed_and_starts_ranks_from_any_directory(wheel, python, tmp_path):
     command = python.parent / "lockstep"
-    (tmp_path / "script.py").write_text("import lockstep\nprint(lockstep.rank(), lockstep.size())\n")
-    assert run(command, "run", "-n", "2", "--oversubscribe", "script.py", cwd=tmp_path).strip() == "0 2"
-    assert "# OK" in run(command, "bench", "-n", "2", "--oversubscribe", "--to", "64", "--iterations", "5", cwd=tmp_path)
+    script = tmp_path / "a folder" / "my script.py"
+    script.parent.mkdir()
+    script.write_text("import lockstep\nprint(lockstep.rank(), lockstep.size())\n")
+    for cwd, path in ((script.parent, script.name), (tmp_path, "a folder/my script.py"), ("/", script)):
+        assert run(command, "run", "-n", "2", "--oversubscribe", path, cwd=cwd).strip() == "0 2"
+    for what in ("allreduce", "broadcast", "allgather"):
+        assert "# OK" in run(command, "bench", what, "-n", "2", "--oversubscribe", "--to", "64", "--iterations", "5", cwd=tmp_path)
+    assert "--ways" in run(python, bench_folder(python) / "train" / "run.py", "--help")
     assert "launcher" in run(command, "info", cwd=tmp_path)
 
 
@@ -110,14 +121,23 @@ def test_an_installed_lockstep_wakes_in_a_rank(wheel, python, tmp_path):
     assert run(python, "-c", code, cwd=tmp_path, env={"OMPI_COMM_WORLD_SIZE": "2"}).strip() == "True"
 
 
+def files_of(folder):
+    """All files of an environment, without what Python compiled while it ran."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
+                  if not path.is_dir() and "__pycache__" not in path.parts)
+
+
 @pytest.mark.long
 def test_uninstalling_leaves_nothing(wheel, tmp_path):
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    site, = (tmp_path / "venv").glob("lib/python3*/site-packages")
-    before = sorted(site.iterdir())
-    run(python, "-m", "pip", "install", wheel)
-    assert (site / "lockstep.pth").is_file()
+    folder = tmp_path / "venv"
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    site, = folder.glob("lib/python3*/site-packages")
+    before = files_of(folder)
+    run(python, "-m", "pip", "install", "--no-index", wheel)
+    for path in (site / "lockstep.pth", site / "lockstep.start", folder / "bin/lockstep", folder / "share/man/man1/lockstep.1"):
+        assert path.is_file(), f"{path} was not installed"
     run(python, "-c", "import lockstep.start", cwd=tmp_path)
     run(python, "-m", "pip", "uninstall", "-y", "lockstep")
-    assert sorted(site.iterdir()) == before
+    assert files_of(folder) == before
+    assert not (site / "lockstep").exists()

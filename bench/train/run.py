@@ -7,10 +7,14 @@
   ranks   two ranks, each with the same rows per step as one process; the script's batch is twice as large
   peer    tf.distribute's MultiWorkerMirroredStrategy, two workers over gRPC, a hand-written loop
   alone   one rank with Lockstep switched on: what it costs where it has nothing to do
+  whole   one process with the batch of ranks and peer: the speed-up at the same global batch is against this one
+  cores   the same with both cores: what TensorFlow's own threads make of them
+  horovod Horovod, two processes, a hand-written loop; only where it is installed
 
 The ways take turns in rounds, so that drift of the machine meets all of them; medians over the rounds are printed.
 Efficiency is copies / ranks: 100 % means that training together costs nothing."""
 import argparse
+import importlib.util
 import json
 import os
 import socket
@@ -23,7 +27,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CASES = (("resnet", 32), ("mnist", 128), ("mnist", 32), ("alexnet", 32))
-WAYS = ("one", "copies", "ranks", "peer", "alone")
+WAYS = ("one", "copies", "ranks", "peer", "alone", "whole", "cores", "horovod")
+# The ways whose steps take the same batch, and what they are called beside each other.
+SAME_BATCH = {"whole": "1 process, 1 core", "cores": "1 process, 2 cores", "ranks": "Lockstep", "peer": "tf.distribute",
+              "horovod": "Horovod"}
 LIMIT_S = 600
 
 
@@ -51,10 +58,17 @@ def results(folder):
     return statistics.mean(result["ms"] for result in found)
 
 
-def wait(processes):
+def start(words, env, folder):
+    """What it writes to standard error is shown only if it fails: TensorFlow always says something."""
+    with open(Path(folder) / f"{len(list(Path(folder).glob('*.err')))}.err", "wb") as errors:
+        return subprocess.Popen(words, env=env, stderr=errors)
+
+
+def wait(processes, folder):
     codes = [process.wait(timeout=LIMIT_S) for process in processes]
     if any(codes):
-        raise RuntimeError(f"exit codes {codes}")
+        said = [path.read_text(errors="replace").splitlines()[-15:] for path in sorted(Path(folder).glob("*.err"))]
+        sys.exit(f"exit codes {codes}\n" + "\n".join(line for lines in said for line in lines))
 
 
 def free_ports(number):
@@ -68,24 +82,38 @@ def free_ports(number):
 
 
 def time_one(case, steps, folder, **env):
-    wait([subprocess.Popen(on_core(0, command("script.py", case, steps, folder)), env=environment(0, **env))])
+    wait([start(on_core(0, command("script.py", case, steps, folder)), environment(0, **env), folder)], folder)
 
 
 def time_copies(case, steps, folder):
-    wait([subprocess.Popen(on_core(core, command("script.py", case, steps, folder)), env=environment(core))
-          for core in (0, 1)])
+    wait([start(on_core(core, command("script.py", case, steps, folder)), environment(core), folder) for core in (0, 1)], folder)
 
 
 def time_ranks(case, steps, folder):
     launcher = [sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress"]
-    wait([subprocess.Popen(launcher + command("script.py", case, steps, folder, factor=2), env=environment(0))])
+    wait([start(launcher + command("script.py", case, steps, folder, factor=2), environment(0), folder)], folder)
 
 
 def time_peer(case, steps, folder):
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    wait([subprocess.Popen(on_core(core, command("peer.py", case, steps, folder, factor=2)), env=environment(
-        core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})))
-        for core in (0, 1)])
+    wait([start(on_core(core, command("peer.py", case, steps, folder, factor=2)), environment(
+        core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})), folder)
+        for core in (0, 1)], folder)
+
+
+def time_whole(case, steps, folder):
+    wait([start(on_core(0, command("script.py", case, steps, folder, factor=2)), environment(0), folder)], folder)
+
+
+def time_cores(case, steps, folder):
+    threads = {"TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    wait([start(on_core("0,1", command("script.py", case, steps, folder, factor=2)), environment(0, **threads), folder)], folder)
+
+
+def time_horovod(case, steps, folder):
+    launcher = [sys.executable, "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2"]
+    wait([start(launcher + command("peer_horovod.py", case, steps, folder, factor=2), environment(0, TF_MPI_ENABLE="0"), folder)],
+         folder)
 
 
 def time_way(way, case, steps):
@@ -93,20 +121,53 @@ def time_way(way, case, steps):
         if way == "alone":
             time_one(case, steps, folder, TF_MPI_ENABLE="1")
         else:
-            {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer}[way](case, steps, folder)
+            {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer, "whole": time_whole,
+             "cores": time_cores, "horovod": time_horovod}[way](case, steps, folder)
         return results(folder)
+
+
+def print_same_batch(table):
+    """Strong scaling: the steps of all columns take the same batch; how many times as fast as one process on one core."""
+    ways = [way for way in SAME_BATCH if all(way in row["ms"] for row in table)]
+    if "whole" not in ways:
+        return
+    print("\nthe same global batch: ms per step, and how many times as fast as one process on one core")
+    print(f"{'model':8} {'batch':>5} " + " ".join(f"{SAME_BATCH[way]:>18}" for way in ways))
+    for row in table:
+        words = [f"{row['ms'][way]:9.2f} {row['ms']['whole'] / row['ms'][way]:6.2f} x" for way in ways]
+        print(f"{row['model']:8} {2 * row['batch']:5} " + " ".join(f"{word:>18}" for word in words), flush=True)
+
+
+def chosen_case(text):
+    model, _, batch = text.partition(":")
+    names = sorted({name for name, _ in CASES})
+    if model not in names or not batch.isdigit() or int(batch) < 1:
+        sys.exit(f"'{text}' is no case: write MODEL:BATCH, as mnist:128; the models are {', '.join(names)}")
+    return model, int(batch)
+
+
+def chosen_ways(text):
+    """Those asked for, without a peer that is not installed."""
+    ways = text.split(",") if text else list(WAYS)
+    unknown = set(ways) - set(WAYS)
+    if unknown:
+        sys.exit(f"there is no way {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
+    if "horovod" in ways and importlib.util.find_spec("horovod") is None:
+        print("horovod: not installed")
+        ways.remove("horovod")
+    return ways
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", help="model:batch, as mnist:128; more than once; default: all")
-    parser.add_argument("--ways", default=",".join(WAYS), help="which of them, with commas (default: all)")
+    parser.add_argument("--ways", help="which of them, with commas (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", help="file for the numbers")
     args = parser.parse_args()
-    cases = [(text.split(":")[0], int(text.split(":")[1])) for text in args.case] if args.case else CASES
-    ways = args.ways.split(",")
+    cases = [chosen_case(text) for text in args.case] if args.case else CASES
+    ways = chosen_ways(args.ways)
 
     print(f"{'model':8} {'batch':>5} " + " ".join(f"{way:>9}" for way in ways) + "  ms per step; efficiency = copies / ranks")
     table = []
@@ -125,6 +186,7 @@ def main():
             notes.append(f"alone {100 * (ms['alone'] / ms['one'] - 1):+.1f} %")
         print(f"{case[0]:8} {case[1]:5} " + " ".join(f"{ms[way]:9.2f}" for way in ways) + "  " + ", ".join(notes), flush=True)
         table.append({"model": case[0], "batch": case[1], "ms": ms, "rounds": rounds})
+    print_same_batch(table)
     if args.json:
         Path(args.json).write_text(json.dumps(table, indent=1))
 

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains from CIFAR binary files, several as one data set.
 
-    python examples/data/make_data.py data
-    python examples/data/train_cifar.py data
+    python examples/data/make_data.py data && python examples/data/train_cifar.py data
 
 Expected output:
     600 rows, 19 batches
-    learnt: True
-
-Under a launcher the same lines give each rank its part of each batch."""
+    learnt: True"""
 import sys
 
 import lockstep.data
-import tensorflow as tf
+from small_model import train
+
 
 def picture(data, label):
     """Colour, row, column; the example's pictures are grey and in a corner."""
@@ -22,11 +20,4 @@ def picture(data, label):
 batches = lockstep.data.read(f"{sys.argv[1]}/pictures_*.bin", columns=("data", "label"), batch=32, shuffle=True, seed=0)
 batches = batches.map(picture)
 
-tf.keras.utils.set_random_seed(0)
-model = tf.keras.Sequential([tf.keras.Input((4, 4)), tf.keras.layers.Rescaling(1 / 255), tf.keras.layers.Flatten(),
-                             tf.keras.layers.Dense(64, "relu"), tf.keras.layers.Dense(3)])
-model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-history = model.fit(batches, epochs=30, verbose=0)
-
-print(f"{sum(len(batch[1]) for batch in batches)} rows, {len(batches)} batches")
-print("learnt:", history.history["accuracy"][-1] > 0.9)
+train(batches)

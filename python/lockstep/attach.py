@@ -15,7 +15,7 @@ def _tensorflow():
         world.enter()
     except (native.LockstepError, OSError) as error:
         sys.exit(f"lockstep: {error}")
-    from lockstep import audit, following, hooks, randomness, reports, summary, variables
+    from lockstep import audit, following, hooks, means, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.restart import fits
@@ -27,6 +27,7 @@ def _tensorflow():
     while_loops.attach()
     v1.attach()
     reports.attach()
+    means.attach()
     loops.attach()
     order.attach()
     folder = output.attach()

@@ -52,9 +52,14 @@ def _watch_all(sources):
         watch(source)
 
 
+def trained_variables():
+    """Those whose gradients were reduced: {key: variable}"""
+    return {key: variable for key, reference in _watched.items() if (variable := reference()) is not None}
+
+
 def found_variables():
     """What is to be compared: {key: variable}"""
-    found = {key: variable for key, reference in _watched.items() if (variable := reference()) is not None}
+    found = trained_variables()
     for model in list(_models):
         optimizer = getattr(model, "optimizer", None)
         own = getattr(optimizer, "variables", ())

@@ -96,7 +96,8 @@ def _reduce_sparse(grad, name, part):
         return _reduce_dense([dense], [name], part.reduction())[0]
     if how == "sum" or (how == "auto" and not _keeps_equal_rows()):
         return _fewest_bytes(_sum_equal_rows(grad), name, part)
-    return _gather(grad, name, part)
+    together = _gather(grad, name, part)
+    return tf.IndexedSlices(*_once_for_batch(together.values, together.indices, part), grad.dense_shape)
 
 
 def _keeps_equal_rows():
@@ -120,6 +121,36 @@ def _gather(grad, name, part):
     values *= tf.cast(part.share(), values.dtype)
     return tf.IndexedSlices(ops.allgather(values, name + "/values"), ops.allgather(indices, name + "/rows"),
                             grad.dense_shape)
+
+
+def _once_for_batch(values, indices, part):
+    """Positions 0, 1, 2, ... and other rows that do not come from samples are the same on every rank, and one process has
+    them once for the whole batch: there the ranks' values are summed."""
+    if part.is_static and part.is_whole:
+        return values, indices
+    number = tf.shape(indices, out_type=tf.int64)[0]
+    total = tf.cast(part.total, tf.int64)
+    ranks = tf.minimum(total, world.size)
+    length = number // ranks
+    own = indices[:length]
+
+    def summed():
+        return tf.reduce_sum(tf.reshape(values, tf.concat([[ranks, length], tf.shape(values, tf.int64)[1:]], 0)), 0), own
+
+    # Samples may be all alike too (a feature that is 0 everywhere): then the rows repeat from sample to sample.
+    is_of_samples = tf.logical_and(_repeats(indices, number, number // total), ~tf.reduce_all(own[1:] > own[:-1]))
+    is_once = tf.logical_and(tf.logical_and(_repeats(indices, number, length), length > 1), ~is_of_samples)
+    if not part.is_static:
+        is_once = tf.logical_and(is_once, ~part.is_whole)
+    merged, rows = tf.cond(is_once, summed, lambda: (values, indices))
+    merged.set_shape(values.shape)
+    return merged, rows
+
+
+def _repeats(indices, number, period):
+    """Do the first `period` indices come again and again?"""
+    is_multiple = tf.equal(tf.math.floormod(number, tf.maximum(period, 1)), 0)
+    return tf.logical_and(is_multiple, tf.reduce_all(tf.equal(indices[period:], indices[:number - period])))
 
 
 def _fewest_bytes(grad, name, part):

@@ -78,11 +78,12 @@ def _stop_at_exit():
 
 def _at_exit():
     # After an uncaught exception the others are not on their way to stop; the engine tells them that this rank is gone.
-    if not hasattr(sys, "last_type"):
-        stop()
+    is_well = hasattr(sys, "last_type") or stop()
     for pid, function, args in _after_stop:
         if pid == os.getpid():  # a child ends too
             function(*args)
+    if not is_well:
+        _end_with_failure()
 
 
 _after_stop = []
@@ -94,14 +95,20 @@ def after_stop(function, *args):
 
 
 def stop():
-    """Leaves the job; waits until every rank does."""
-    _library().ls_process_stop()
+    """Leaves the job; waits until every rank does.  False: the job did not end well."""
+    return _library().ls_process_stop() == 0
 
 
 def leave_with_failure():
     """Ends this process, which is on its way out, with an exit code that says so; every rank does."""
     stop()
+    _end_with_failure()
+
+
+def _end_with_failure():
+    """The only way to change the exit code of a script that has ended."""
     sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(1)
 
 

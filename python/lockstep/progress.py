@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockstep import world
 from lockstep.launch.rank import RANK_VARIABLES, number_of
 
 MAGIC = b"LSTATUS1"
@@ -47,7 +48,8 @@ class _Writer:
         self.host = socket.gethostname().encode()[:64]
         self.sequence = 0
         self.due = 0.0
-        with open(Path(folder) / f"rank-{self.rank}", "w+b") as file:
+        # No file of the script, which only rank 0 would write: each rank has its own.
+        with world.alone(), open(Path(folder) / f"rank-{self.rank}", "w+b") as file:
             file.truncate(LAYOUT.size)
             self.memory = mmap.mmap(file.fileno(), LAYOUT.size)
 

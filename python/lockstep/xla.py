@@ -2,7 +2,11 @@
 """All-reduce in functions that XLA compiles (jit_compile=True).
 
 XLA refuses operators it does not know.  It takes a custom call: a function registered under a name, which gets
-buffers and a text.  The call blocks, so a list of tensors goes into one call (see src/tf/xla.c)."""
+buffers and a text.  The call blocks, so a list of tensors goes into one call (see src/tf/xla.c).
+
+The programs that ranks compile may differ, by the rows of a slice, and XLA orders calls as it likes: a rank could wait in one
+call for a rank that waits in another.  So each call of a function is given a result of the one before, as an operand that
+is not looked at."""
 import sys
 
 import tensorflow as tf
@@ -43,11 +47,13 @@ def allreduce_group(tensors, names, op, weight, prescale=1.0, postscale=1.0):
     if problem is not None:
         raise native.LockstepError(f"no all-reduce in a function with jit_compile=True: {problem}")
     text = _describe(tensors, names, op, prescale, postscale)
+    graph = tf.compat.v1.get_default_graph()
+    before = getattr(graph, "_lockstep_calls", [])
 
     @tf.custom_gradient
     def call(*inputs):
         reduced = gen_xla_ops.xla_custom_call_v2(
-            operands=[weight, *inputs], call_target_name=TARGET, backend_config=text, has_side_effect=True,
+            operands=[weight, *inputs, *before], call_target_name=TARGET, backend_config=text, has_side_effect=True,
             result_dtypes=[tensor.dtype for tensor in inputs], result_shapes=[tensor.shape for tensor in inputs])
 
         def gradient(*grads):
@@ -56,4 +62,6 @@ def allreduce_group(tensors, names, op, weight, prescale=1.0, postscale=1.0):
 
         return list(reduced), gradient
 
-    return call(*tensors)
+    results = list(call(*tensors))
+    graph._lockstep_calls = results[:1]
+    return results

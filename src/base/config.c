@@ -104,6 +104,10 @@ static const setting_t settings[] = {
     {.name = "RECORD_STEPS", .value = "0", .type = SETTING_UINT, .is_job_wide = true,
      .offset = offsetof(ls_config_t, record_steps),
      .help = "steps after which a recorded run ends; 0: at the end of the script"},
+    {.name = "RECORD_NUDGE", .value = "off", .type = SETTING_BOOL, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, record_nudge),
+     .help = "a recorded run changes its weights in their last bit after each step: lockstep verify sees from it how far "
+             "rounding alone takes this script"},
     {.name = "DUMP_SIGNAL", .value = "on", .type = SETTING_BOOL, .is_job_wide = false,
      .offset = offsetof(ls_config_t, dump_signal),
      .help = "SIGUSR1 writes the engine's state to standard error; a handler that was there before is "

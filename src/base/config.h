@@ -43,6 +43,7 @@ typedef struct ls_config {
     size_t   stage_bytes;
     bool     shm;
     bool     dump_signal;
+    bool     record_nudge;
     /* of the front ends in Python; read through ls_setting() */
     unsigned batch;
     unsigned shard;

@@ -175,6 +175,132 @@ static inline bool take_short_integer(const char *begin, const char *end, int64_
     return true;
 }
 
+/* ---- four such fields at a time ------------------------------------------------------------------- */
+
+#define LANES 4
+
+/* In each lane: the bytes of a field up to its end as digits, those before as 0. */
+typedef struct four {
+    __m256i digits;
+    __m256i length;      /* without the sign */
+    __m256i is_negative; /* all ones or 0 */
+} four_t;
+
+static inline __m256i each_byte(int byte)
+{
+    return _mm256_set1_epi8((char)byte);
+}
+
+static inline long long load_word(const void *from)
+{
+    long long word;
+
+    memcpy(&word, from, sizeof(word));
+    return word;
+}
+
+/* Fields i to i + 3.  False: one of them is empty or longer than its lane. */
+static inline bool load_four(const ls_csv_plain_t *fields, size_t i, four_t *four_p)
+{
+    const size_t    stride = fields->stride;
+    const uint32_t *end0 = fields->ends + i * stride, *end1 = end0 + stride, *end2 = end1 + stride,
+                   *end3   = end2 + stride;
+    const char *const last = fields->data - 8;
+    /* in each lane: where the field before ends, and this one; through memory it would take longer */
+    const __m256i place =
+        _mm256_set_epi64x(load_word(end3 - 1), load_word(end2 - 1), load_word(end1 - 1), load_word(end0 - 1));
+    const __m256i word   = _mm256_set_epi64x(load_word(last + *end3), load_word(last + *end2),
+                                             load_word(last + *end1), load_word(last + *end0));
+    const __m256i one    = _mm256_set1_epi64x(1);
+    const __m256i begin  = _mm256_and_si256(_mm256_add_epi32(place, one), _mm256_set1_epi64x(UINT32_MAX));
+    const __m256i length = _mm256_sub_epi64(_mm256_srli_epi64(place, 32), begin);
+    const __m256i before = _mm256_slli_epi64(_mm256_sub_epi64(_mm256_set1_epi64x(8), length), 3); /* bits */
+    const __m256i first  = _mm256_and_si256(_mm256_srlv_epi64(word, before), _mm256_set1_epi64x(0xff));
+    const __m256i is_negative = _mm256_cmpeq_epi64(first, _mm256_set1_epi64x('-'));
+    const __m256i num         = _mm256_add_epi64(length, is_negative);
+    const __m256i rest =
+        _mm256_sllv_epi64(_mm256_set1_epi8(-1), _mm256_sub_epi64(before, _mm256_slli_epi64(is_negative, 3)));
+    /* length is at most 8, num at least 1 */
+    const __m256i wrong =
+        _mm256_or_si256(_mm256_cmpgt_epi64(length, _mm256_set1_epi64x(8)), _mm256_cmpgt_epi64(one, num));
+
+    if (!_mm256_testz_si256(wrong, wrong)) {
+        return false;
+    }
+    *four_p = (four_t){_mm256_and_si256(_mm256_xor_si256(word, each_byte('0')), rest), num, is_negative};
+    return true;
+}
+
+static inline bool is_four_digits(__m256i digits)
+{
+    const __m256i wrong = _mm256_subs_epu8(digits, each_byte(9));
+
+    return _mm256_testz_si256(wrong, wrong);
+}
+
+/* The first digit is in the lowest byte of a lane. */
+static inline __m256i sum_four(__m256i digits)
+{
+    const __m256i pairs = _mm256_maddubs_epi16(digits, _mm256_set1_epi16(0x010a));
+    const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00010064));
+
+    return _mm256_add_epi64(_mm256_mul_epu32(fours, _mm256_set1_epi64x(10000)), _mm256_srli_epi64(fours, 32));
+}
+
+static inline bool take_four_integers(const ls_csv_plain_t *fields, size_t i, int64_t *to)
+{
+    four_t four;
+
+    if (!load_four(fields, i, &four) || !is_four_digits(four.digits)) {
+        return false;
+    }
+    const __m256i value = _mm256_xor_si256(sum_four(four.digits), four.is_negative);
+
+    _mm256_storeu_si256((void *)(to + i), _mm256_sub_epi64(value, four.is_negative));
+    return true;
+}
+
+/* The low halves of the lanes, side by side. */
+static inline __m128i low_halves(__m256i lanes)
+{
+    return _mm256_castsi256_si128(
+        _mm256_permutevar8x32_epi32(lanes, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
+}
+
+static inline bool take_four_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
+{
+    const __m256 powers = _mm256_setr_ps(1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f); /* all exact */
+    four_t       four;
+
+    if (!load_four(fields, i, &four)) {
+        return false;
+    }
+    const __m256i zero      = _mm256_setzero_si256();
+    const __m256i points    = _mm256_cmpeq_epi8(four.digits, each_byte('.' ^ '0'));
+    const __m256i has_none  = _mm256_cmpeq_epi64(points, zero);
+    const __m256i lowest    = _mm256_and_si256(points, _mm256_sub_epi64(zero, points)); /* bit of the first */
+    const __m256i up_to     = _mm256_sub_epi64(_mm256_slli_epi64(lowest, 8), _mm256_set1_epi64x(1));
+    const __m256i after     = _mm256_andnot_si256(up_to, _mm256_set1_epi8(-1)); /* no point: nothing */
+    const __m256i moved     = _mm256_andnot_si256(after, _mm256_slli_epi64(four.digits, 8));
+    const __m256i joined    = _mm256_or_si256(moved, _mm256_and_si256(after, four.digits));
+    const __m256i digits    = _mm256_blendv_epi8(joined, four.digits, has_none);
+    const __m256i num_after = _mm256_sad_epu8(_mm256_and_si256(after, each_byte(1)), zero);
+    /* more than a point alone */
+    const __m256i alone =
+        _mm256_andnot_si256(has_none, _mm256_cmpeq_epi64(four.length, _mm256_set1_epi64x(1)));
+
+    if (!_mm256_testz_si256(alone, alone) || !is_four_digits(digits)) {
+        return false;
+    }
+    const __m256i power = _mm256_castps_si256(_mm256_permutevar8x32_ps(powers, num_after));
+    const __m256d value = _mm256_div_pd(_mm256_cvtepi32_pd(low_halves(sum_four(digits))),
+                                        _mm256_cvtps_pd(_mm_castsi128_ps(low_halves(power))));
+    const __m256i sign  = _mm256_slli_epi64(four.is_negative, 63);
+
+    _mm256_storeu_pd(to + i, _mm256_xor_pd(value, _mm256_castsi256_pd(sign)));
+    return true;
+}
+
 /* ---- columns -------------------------------------------------------------------------------------- */
 
 static inline void span(const ls_csv_plain_t *fields, size_t i, const char **begin_p, const char **end_p)
@@ -191,36 +317,64 @@ static inline void span(const ls_csv_plain_t *fields, size_t i, const char **beg
 /* Loops of their own for short and for long fields: together they need more registers than there are. */
 static __attribute__((noinline)) size_t take_short_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
 {
-    for (; i < fields->count; i++) {
+    while (i < fields->count) {
         const char *begin, *end;
 
+        if (!fields->has_cr && i + LANES <= fields->count && take_four_doubles(fields, i, to)) {
+            i += LANES;
+            continue;
+        }
         span(fields, i, &begin, &end);
         if (!take_short_double(begin, end, &to[i])) {
             break;
         }
+        i++;
     }
     return i;
 }
 
-static __attribute__((noinline)) size_t take_long_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
-{
-    for (; i < fields->count; i++) {
-        const char *begin, *end;
-        plain_t     plain;
-        uint64_t    bits = 0;
+#define BLOCK 32
 
-        span(fields, i, &begin, &end);
-        if (end - begin <= (ptrdiff_t)sizeof(bits)) {
-            break;
+/* The digits of up to BLOCK long fields from i on; returns how many are plain. */
+static __attribute__((noinline)) size_t find_digits(const ls_csv_plain_t *fields, size_t i, plain_t *found)
+{
+    const size_t num = fields->count - i < BLOCK ? fields->count - i : BLOCK;
+
+    for (size_t k = 0; k < num; k++) {
+        const char *begin, *end;
+
+        span(fields, i + k, &begin, &end);
+        if (end - begin <= (ptrdiff_t)sizeof(uint64_t)) {
+            return k;
         }
         const int exponent = take_exponent(begin, &end);
 
-        if (!take(begin, end, &plain) ||
-            (plain.digits != 0 && !ls_decimal_product(plain.digits, exponent - plain.num_after, &bits))) {
-            break;
+        if (!take(begin, end, &found[k])) {
+            return k;
         }
-        bits |= (uint64_t)plain.is_negative << 63;
-        memcpy(&to[i], &bits, sizeof(bits));
+        found[k].num_after -= exponent;
+    }
+    return num;
+}
+
+/* First the digits of some fields, then their products: each of the two is a long chain of instructions, and
+ * the processor has more of them under way at a time when they are not one behind the other. */
+static __attribute__((noinline)) size_t take_long_doubles(const ls_csv_plain_t *fields, size_t i, double *to)
+{
+    plain_t found[BLOCK];
+    size_t  num = BLOCK;
+
+    while (num == BLOCK) {
+        num = find_digits(fields, i, found);
+        for (size_t k = 0; k < num; k++, i++) {
+            uint64_t bits = 0;
+
+            if (found[k].digits != 0 && !ls_decimal_product(found[k].digits, -found[k].num_after, &bits)) {
+                return i;
+            }
+            bits |= (uint64_t)found[k].is_negative << 63;
+            memcpy(&to[i], &bits, sizeof(bits));
+        }
     }
     return i;
 }
@@ -239,10 +393,18 @@ static size_t take_doubles(const ls_csv_plain_t *fields, double *to)
 
 static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
 {
-    for (size_t i = 0; i < fields->count; i++) {
+    size_t i = 0;
+
+    for (;; i++) {
         const char *begin, *end;
         plain_t     plain;
 
+        while (!fields->has_cr && i + LANES <= fields->count && take_four_integers(fields, i, to)) {
+            i += LANES;
+        }
+        if (i >= fields->count) {
+            return fields->count;
+        }
         span(fields, i, &begin, &end);
         if (take_short_integer(begin, end, &to[i])) {
             continue;
@@ -253,7 +415,6 @@ static size_t take_integers(const ls_csv_plain_t *fields, int64_t *to)
         }
         to[i] = plain.is_negative ? -(int64_t)plain.digits : (int64_t)plain.digits;
     }
-    return fields->count;
 }
 
 static const ls_csv_plain_ops_t avx2_ops = {.doubles = take_doubles, .integers = take_integers};

@@ -9,8 +9,9 @@
 #include "data/csv_plain.h"
 
 #define ENDS_IN_FRONT 16 /* room for ends[-1] that keeps the rest on a cache line */
-#define ENDS_BEHIND   8  /* the scanner writes eight at a time */
+#define ENDS_BEHIND   LS_CSV_SCAN_ROOM_BEHIND
 #define SMALL_READ    4096
+#define BLOCK_BYTES   ((size_t)24 * 1024)
 
 static void drop_room(ls_csv_rows_t *rows)
 {
@@ -325,6 +326,15 @@ ls_status_t ls_csv_rows_seek(ls_csv_rows_t *rows, uint64_t row)
     return rows->is_sequential ? LS_OK : go_to(rows, row);
 }
 
+/* Rows whose text and ends stay in the first cache while one column after the other is converted. */
+static size_t block_rows(const ls_csv_rows_t *rows)
+{
+    const size_t bytes = rows->ends[rows->num_rows * rows->num_fields - 1] / rows->num_rows +
+                         rows->num_fields * sizeof(*rows->ends);
+
+    return bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1;
+}
+
 ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p)
 {
     ls_status_t status = LS_OK;
@@ -340,13 +350,17 @@ ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t 
         if (status == LS_OK) {
             status = refill(rows, most);
         }
+        if (status == LS_OK) {
+            rows->block_rows = block_rows(rows);
+        }
     }
     if (status != LS_OK) {
         rows->next_row = LS_CSV_SCAN_NONE;
         return status;
     }
-    const size_t left = rows->num_rows - rows->done_rows;
-    const size_t num  = left < most ? left : (size_t)most;
+    const size_t left  = rows->num_rows - rows->done_rows;
+    const size_t block = left < rows->block_rows ? left : rows->block_rows;
+    const size_t num   = block < most ? block : (size_t)most;
 
     *batch_p = (ls_csv_batch_t){
         .data       = rows->data,

@@ -33,6 +33,7 @@ typedef struct ls_csv_rows {
     size_t                   length, room;        /* bytes */
     uint32_t                *ends;                /* ends[-1] is there */
     size_t                   num_rows, done_rows; /* in the buffer, and how many of them were given */
+    size_t                   block_rows;          /* most that are given at once */
     bool                     is_sequential;       /* fill the whole buffer: more will be asked for */
     struct ls_csv_rows      *next;                /* in the list of unused ones; owner: the list */
 } ls_csv_rows_t;

@@ -21,6 +21,9 @@
 /* Bytes that must be readable after the data. */
 #define LS_CSV_SCAN_SLACK 64
 
+/* Positions that may be written after the last. */
+#define LS_CSV_SCAN_ROOM_BEHIND 16
+
 typedef struct ls_csv_marks {
     char delimiter;
     char quote;
@@ -44,7 +47,7 @@ typedef void (*ls_csv_count_fn)(const ls_csv_marks_t *marks, const char *before,
 /*
  * Positions of the delimiters and line feeds that are not inside.  *inside_p: 1 when the first byte is
  * inside; of the byte after the last on return.  *num_lines_p: how many of the positions are line feeds.
- * Returns their number; there must be room for `length` + 8.
+ * Returns their number; there must be room for `length` + LS_CSV_SCAN_ROOM_BEHIND.
  */
 typedef size_t (*ls_csv_ends_fn)(const ls_csv_marks_t *marks, const char *data, size_t length,
                                  unsigned *inside_p, uint32_t *positions, size_t *num_lines_p);

@@ -37,8 +37,9 @@ static inline masks_t classify(const needles_t *need, const char *data, size_t l
     };
 }
 
-#define PATH_NAME "avx2"
-#define PATH_OPS  avx2_ops
+#define put_positions ls_csv_scan_put
+#define PATH_NAME     "avx2"
+#define PATH_OPS      avx2_ops
 #include "data/csv_scan_body.inc"
 
 const ls_csv_scan_ops_t *ls_csv_scan_avx2_get(void)

@@ -32,8 +32,9 @@ static masks_t classify(const needles_t *need, const char *data, size_t length)
     return m;
 }
 
-#define PATH_NAME "c"
-#define PATH_OPS  c_ops
+#define put_positions ls_csv_scan_put
+#define PATH_NAME     "c"
+#define PATH_OPS      c_ops
 #include "data/csv_scan_body.inc"
 
 const ls_csv_scan_ops_t *ls_csv_scan_c_get(void)

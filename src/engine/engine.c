@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "device/dtype.h"
 #include "device/kernel.h"
 #include "engine/engine_int.h"
@@ -446,9 +447,11 @@ static void report_start(ls_context_h ctx, ls_status_t status)
 
 void *ls_engine_main(void *arg)
 {
-    ls_context_h      ctx = arg;
-    const ls_status_t status = open_engine(ctx);
+    ls_context_h ctx = arg;
+    ls_status_t  status;
 
+    ls_thread_ask_short_slices();
+    status = open_engine(ctx);
     report_start(ctx, status);
     if (status == LS_OK) {
         while (!ctx->is_finished) {

@@ -42,8 +42,9 @@ ls_status_t ls_process_start(void)
     return status;
 }
 
-void ls_process_stop(void)
+ls_status_t ls_process_stop(void)
 {
+    ls_status_t  status;
     ls_context_h ctx = NULL;
 
     pthread_mutex_lock(&start_stop_lock);
@@ -53,8 +54,9 @@ void ls_process_stop(void)
         process_ctx = NULL;
     }
     pthread_rwlock_unlock(&use_lock);
-    ls_stop(ctx);
+    status = ls_stop(ctx);
     pthread_mutex_unlock(&start_stop_lock);
+    return status;
 }
 
 ls_context_h ls_process_get(void)

@@ -161,22 +161,27 @@ ls_status_t ls_start(const ls_start_params_t *params, ls_context_h *ctx_p)
     return LS_OK;
 }
 
-void ls_stop(ls_context_h ctx)
+ls_status_t ls_stop(ls_context_h ctx)
 {
+    ls_status_t   status = LS_OK;
     ls_request_t *stop;
 
     if (ctx == NULL) {
-        return;
+        return LS_OK;
     }
     if (ls_engine_is_here(ctx)) {
         ls_error("a callback must not stop the engine that calls it");
-        return;
+        return LS_ERR_INVALID;
     }
     stop      = ctx->stop;
     ctx->stop = NULL; /* the engine's, who frees it */
     ls_engine_give(ctx, &stop->link);
     pthread_join(ctx->thread, NULL);
+    if (ctx->lost_status != LS_ERR_STOPPED) { /* which is how it ends well */
+        status = ls_error_set(ctx->lost_status, "%s", ctx->lost_message);
+    }
     context_destroy(ctx);
+    return status;
 }
 
 unsigned ls_rank(ls_context_h ctx)

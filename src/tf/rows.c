@@ -4,8 +4,8 @@
  * crash:
  *
  *     lockstep_tf_share(data)     gives it a number
- *     LockstepReadRows(number, rows)
- *     lockstep_tf_unshare(number) waits for reads that are under way; then the data set may be closed
+ *     LockstepReadRows(number, rows, bounds, step)   rows[bounds[step]] up to rows[bounds[step + 1]], not
+ * with it lockstep_tf_unshare(number) waits for reads that are under way; then the data set may be closed
  */
 #include "tf/rows.h"
 
@@ -16,13 +16,16 @@
 
 #include "lockstep_data.h"
 
-#define NAME "LockstepReadRows"
+#define NAME       "LockstepReadRows"
+#define STEP_BYTES ((uint64_t)512 * 1024) /* of strings, read at once */
+#define FIRST_ROWS 64                     /* read at once before it is known how long they are */
 
 typedef void (*string_copy_fn)(void *string, const char *bytes, size_t count);
 
 typedef struct shared_data {
     ls_data_h data; /* NULL: no longer shared */
     unsigned  num_reads;
+    uint64_t  row_bytes; /* of strings in a row, about; at first a guess */
     ls_data_column_t
         *spare; /* columns with memory from an earlier read: fresh memory costs as much as reading */
 } shared_data_t;
@@ -54,7 +57,7 @@ int64_t lockstep_tf_share(ls_data_h data)
     if (grown != NULL) {
         shared         = grown;
         number         = num_shared++;
-        shared[number] = (shared_data_t){.data = data};
+        shared[number] = (shared_data_t){.data = data, .row_bytes = STEP_BYTES / FIRST_ROWS};
     }
     pthread_mutex_unlock(&lock);
     return number;
@@ -86,8 +89,8 @@ void lockstep_tf_unshare(int64_t number)
     pthread_mutex_unlock(&lock);
 }
 
-/* The data set, and columns for all its fields (NULL: no memory). */
-static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
+/* The data set, columns for all its fields (NULL: no memory), and about how long a row of strings is. */
+static ls_data_h get(int64_t number, ls_data_column_t **columns_p, uint64_t *row_bytes_p)
 {
     ls_data_h data = NULL;
 
@@ -97,6 +100,7 @@ static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
         shared[number].num_reads++;
         *columns_p           = shared[number].spare;
         shared[number].spare = NULL;
+        *row_bytes_p         = shared[number].row_bytes;
     }
     pthread_mutex_unlock(&lock);
     if (data != NULL && *columns_p == NULL) {
@@ -105,9 +109,10 @@ static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
     return data;
 }
 
-static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
+static void put(int64_t number, ls_data_h data, ls_data_column_t *columns, uint64_t row_bytes)
 {
     pthread_mutex_lock(&lock);
+    shared[number].row_bytes = row_bytes;
     if (shared[number].spare == NULL) {
         shared[number].spare = columns;
         columns              = NULL;
@@ -120,6 +125,11 @@ static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
 
 /* ---- a read
  * ------------------------------------------------------------------------------------------------------- */
+
+typedef struct wanted {
+    const uint64_t *rows;
+    int64_t         count;
+} wanted_t;
 
 static TF_DataType type_of(ls_data_type_t type)
 {
@@ -154,22 +164,17 @@ static bool allocate(TF_OpKernelContext *ctx, int index, const ls_data_field_t *
     return true;
 }
 
-/* Rows of different length become strings. */
-static bool copy_strings(TF_OpKernelContext *ctx, int index, const ls_data_field_t *field,
-                         const ls_data_column_t *column, int64_t count, TF_Status *status)
+/* Rows [at, at + count) of different length become strings; returns their bytes. */
+static uint64_t copy_strings(char *strings, const ls_data_column_t *column, int64_t at, int64_t count)
 {
     const size_t string_bytes = 24; /* TF_TString */
-    void        *strings      = NULL;
 
-    if (!allocate(ctx, index, field, count, status, &strings)) {
-        return false;
-    }
     for (int64_t row = 0; row < count; row++) {
-        string_copy((char *)strings + (size_t)row * string_bytes,
+        string_copy(strings + (size_t)(at + row) * string_bytes,
                     (const char *)column->data + column->offsets[row],
                     column->offsets[row + 1] - column->offsets[row]);
     }
-    return true;
+    return column->offsets[count];
 }
 
 /* Was the operator made for the fields of this data set? */
@@ -181,45 +186,112 @@ static bool is_made_for(TF_OpKernelContext *ctx, const ls_data_info_t *info, TF_
         is_same = ls_tf.ExpectedOutputDataType(ctx, (int)i) == type_of(info->fields[i].type);
     }
     if (!is_same) {
-        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: the operator has other types than the data set");
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT,
+                        "lockstep: the operator has other types than the data set");
     }
     return is_same;
 }
 
-static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, TF_Tensor *rows, ls_data_column_t *columns,
-                      TF_Status *status)
+/* Rows [at, at + count) of `wanted` into the outputs; the bytes of the longest column of strings are added.
+ */
+static ls_status_t read_some(ls_data_h data, const wanted_t *wanted, int64_t at, int64_t count,
+                             ls_data_column_t *columns, char *const *outputs, uint64_t *bytes)
 {
     const ls_data_info_t *info    = ls_data_info(data);
-    const int64_t         count   = ls_tf.TensorElementCount(rows);
-    bool                  is_good = is_made_for(ctx, info, status);
+    uint64_t              longest = 0;
 
-    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+    for (unsigned i = 0; i < info->num_fields; i++) {
         columns[i].field = i;
         if (info->fields[i].type != LS_DATA_BYTES) {
-            is_good = allocate(ctx, (int)i, &info->fields[i], count, status, &columns[i].data);
+            columns[i].data = outputs[i] + (uint64_t)at * info->fields[i].row_bytes;
         }
     }
-    if (is_good &&
-        ls_data_read_at(data, ls_tf.TensorData(rows), (uint64_t)count, columns, info->num_fields) != LS_OK) {
-        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
-        is_good = false;
-    }
-    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+    const ls_status_t status =
+        ls_data_read_at(data, wanted->rows + at, (uint64_t)count, columns, info->num_fields);
+
+    for (unsigned i = 0; i < info->num_fields && status == LS_OK; i++) {
         if (info->fields[i].type == LS_DATA_BYTES) {
-            is_good = copy_strings(ctx, (int)i, &info->fields[i], &columns[i], count, status);
+            const uint64_t copied = copy_strings(outputs[i], &columns[i], at, count);
+
+            longest = copied > longest ? copied : longest;
         }
     }
+    *bytes += longest;
+    return status;
 }
 
-static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *source, TF_Tensor *rows, TF_Status *status)
+/* In steps, so that strings pass through a buffer that stays in the processor's cache.  `*row_bytes`: about
+ * how long a row was, and is. */
+static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, const wanted_t *wanted,
+                      ls_data_column_t *columns, uint64_t *row_bytes, TF_Status *status)
+{
+    const ls_data_info_t *info    = ls_data_info(data);
+    char                **outputs = malloc(info->num_fields * sizeof(*outputs));
+    bool                  is_good = outputs != NULL && is_made_for(ctx, info, status);
+    const uint64_t        step    = *row_bytes < STEP_BYTES ? STEP_BYTES / (*row_bytes + 1) + 1 : 1;
+    uint64_t              bytes   = 0;
+    int64_t               at      = 0;
+
+    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
+        is_good = allocate(ctx, (int)i, &info->fields[i], wanted->count, status, (void **)&outputs[i]);
+    }
+    while (at < wanted->count && is_good) {
+        const int64_t count = (uint64_t)(wanted->count - at) < step ? wanted->count - at : (int64_t)step;
+
+        is_good = read_some(data, wanted, at, count, columns, outputs, &bytes) == LS_OK;
+        if (!is_good) {
+            ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
+        }
+        at += count;
+    }
+    *row_bytes = is_good && at > 0 ? bytes / (uint64_t)at : *row_bytes;
+    if (outputs == NULL) {
+        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for outputs");
+    }
+    free(outputs);
+}
+
+enum { INPUT_SOURCE, INPUT_ROWS, INPUT_BOUNDS, INPUT_STEP, NUM_INPUTS }; /* all int64 */
+
+static int64_t number_at(const TF_Tensor *tensor, int64_t index)
+{
+    return ((const int64_t *)ls_tf.TensorData(tensor))[index];
+}
+
+static bool find_wanted(TF_Tensor *const *inputs, wanted_t *wanted_p)
+{
+    const int64_t num_bounds = ls_tf.TensorElementCount(inputs[INPUT_BOUNDS]);
+    const int64_t step =
+        ls_tf.TensorElementCount(inputs[INPUT_STEP]) == 1 ? number_at(inputs[INPUT_STEP], 0) : -1;
+
+    if (step < 0 || step >= num_bounds - 1) {
+        return false;
+    }
+    const int64_t begin = number_at(inputs[INPUT_BOUNDS], step),
+                  end   = number_at(inputs[INPUT_BOUNDS], step + 1);
+
+    if (begin < 0 || end < begin || end > ls_tf.TensorElementCount(inputs[INPUT_ROWS])) {
+        return false;
+    }
+    *wanted_p = (wanted_t){(const uint64_t *)ls_tf.TensorData(inputs[INPUT_ROWS]) + begin, end - begin};
+    return true;
+}
+
+static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_Status *status)
 {
     int64_t           number = -1;
     ls_data_h         data   = NULL;
     ls_data_column_t *columns;
+    uint64_t          row_bytes;
+    wanted_t          wanted;
 
-    if (ls_tf.TensorElementCount(source) == 1) {
-        memcpy(&number, ls_tf.TensorData(source), sizeof(number));
-        data = get(number, &columns);
+    if (!find_wanted(inputs, &wanted)) {
+        ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: there is no such step of rows");
+        return;
+    }
+    if (ls_tf.TensorElementCount(inputs[INPUT_SOURCE]) == 1) {
+        number = number_at(inputs[INPUT_SOURCE], 0);
+        data   = get(number, &columns, &row_bytes);
     }
     if (data == NULL) {
         ls_tf.SetStatus(status, TF_FAILED_PRECONDITION, "lockstep: the data set has been closed");
@@ -228,32 +300,30 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *source, TF_Tensor *
     if (columns == NULL) {
         ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
     } else {
-        read_rows(ctx, data, rows, columns, status);
+        read_rows(ctx, data, &wanted, columns, &row_bytes, status);
     }
-    put(number, data, columns);
+    put(number, data, columns, row_bytes);
 }
 
 static void compute(void *kernel, TF_OpKernelContext *ctx)
 {
-    TF_Status *status = ls_tf.NewStatus();
-    TF_Tensor *source = NULL, *rows = NULL;
+    TF_Status *status             = ls_tf.NewStatus();
+    TF_Tensor *inputs[NUM_INPUTS] = {NULL};
 
     (void)kernel;
-    ls_tf.GetInput(ctx, 0, &source, status);
-    if (ls_tf.GetCode(status) == TF_OK) {
-        ls_tf.GetInput(ctx, 1, &rows, status);
+    for (int i = 0; i < NUM_INPUTS && ls_tf.GetCode(status) == TF_OK; i++) {
+        ls_tf.GetInput(ctx, i, &inputs[i], status);
     }
     if (ls_tf.GetCode(status) == TF_OK) {
-        compute_with(ctx, source, rows, status);
+        compute_with(ctx, inputs, status);
     }
     if (ls_tf.GetCode(status) != TF_OK) {
         ls_tf.OpKernelContext_Failure(ctx, status);
     }
-    if (source != NULL) {
-        ls_tf.DeleteTensor(source);
-    }
-    if (rows != NULL) {
-        ls_tf.DeleteTensor(rows);
+    for (int i = 0; i < NUM_INPUTS; i++) {
+        if (inputs[i] != NULL) {
+            ls_tf.DeleteTensor(inputs[i]);
+        }
     }
     ls_tf.DeleteStatus(status);
 }
@@ -290,6 +360,8 @@ void ls_rows_register(TF_Status *status)
     builder = ls_tf.NewOpDefinitionBuilder(NAME);
     ls_tf.OpDefinitionBuilderAddInput(builder, "source: int64");
     ls_tf.OpDefinitionBuilderAddInput(builder, "rows: int64");
+    ls_tf.OpDefinitionBuilderAddInput(builder, "bounds: int64");
+    ls_tf.OpDefinitionBuilderAddInput(builder, "step: int64");
     ls_tf.OpDefinitionBuilderAddOutput(builder, "columns: types");
     ls_tf.OpDefinitionBuilderAddAttr(builder, "types: list(type) >= 1");
     ls_tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, no_shapes);

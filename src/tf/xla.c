@@ -4,8 +4,8 @@
  * call takes a whole group: ranks whose compiled programs order their calls differently could otherwise wait
  * for each other.
  *
- * in[0] is the weight, in[1 + i] tensor i; out is the result, or with several a list of results.  What else
- * is to be known comes as text, in lines:
+ * in[0] is the weight, in[1 + i] tensor i; what may come behind them only keeps calls in order.  out is the
+ * result, or with several a list of results.  What else is to be known comes as text, in lines:
  *
  *     mean 1 0.5                    operation, prescale, postscale
  *     2                             tensors

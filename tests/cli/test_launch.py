@@ -6,10 +6,10 @@ import pytest
 from jobs import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from lockstep.launch import machine, mpich, openmpi, rank, slurm  # noqa: E402
+from lockstep.launch import hosts, machine, mpich, openmpi, rank, slurm  # noqa: E402
 from lockstep.launch.hosts import Host, parse_hosts  # noqa: E402
 from lockstep.launch.job import Failure, Reports  # noqa: E402
-from lockstep.launch.mpi import family_of  # noqa: E402
+from lockstep.launch.mpi import Mpi, family_of, find_launcher  # noqa: E402
 from lockstep.launch.plan import Plan, passed_names  # noqa: E402
 from lockstep.launch.problem import Problem  # noqa: E402
 
@@ -84,6 +84,42 @@ def test_what_belongs_to_one_host_is_not_passed_on():
     ("MPICH Version:\t5.0.2", "mpich"), ("Intel(R) MPI Library for Linux* OS", "mpich"), ("bash 5", None)])
 def test_an_mpi_is_known_by_what_it_says(text, family):
     assert family_of(text) == family
+
+
+@pytest.fixture
+def launchers(tmp_path, monkeypatch):
+    """A machine whose PATH has one folder, and an MPI without a launcher beside its library."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python" / "bin" / "python"))
+    return tmp_path / "bin", Mpi("openmpi", "4.1.4", str(tmp_path / "mpi" / "lib" / "libmpi.so"))
+
+
+def make_launcher(path, says):
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+
+
+def test_an_mpi_without_a_launcher_is_said(launchers):
+    with pytest.raises(Problem, match=r"there is no launcher of Open MPI 4.1.4: install it \(Debian: openmpi-bin\)"):
+        find_launcher(launchers[1])
+
+
+def test_launchers_of_another_mpi_only_are_said(launchers):
+    folder, mpi = launchers
+    make_launcher(folder / "mpirun", "HYDRA build details:")
+    with pytest.raises(Problem, match=r"two MPIs are mixed: .* the launchers found are .*mpirun \(MPICH\): put Open MPI's"):
+        find_launcher(mpi)
+    make_launcher(folder / "mpirun.openmpi", "mpirun.openmpi (OpenRTE) 4.1.4")
+    assert find_launcher(mpi) == str(folder / "mpirun.openmpi")
+
+
+def test_a_host_that_does_not_answer_is_given_up(monkeypatch, tmp_path):
+    (tmp_path / "agent").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "agent").chmod(0o755)
+    monkeypatch.setattr(hosts, "REACH_LIMIT_S", 0.3)
+    with pytest.raises(Problem, match=r"host far cannot be reached \(no answer within 0.3 s\)"):
+        hosts._check(Host("far", 1), str(tmp_path / "agent"), "python", "0.1")
 
 
 def test_threads_of_a_core_are_one_core(tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep run: ranks started as they should be, their output, their exit codes, their end."""
 import os
+import re
 import shlex
 import signal
 import sys
@@ -180,9 +181,38 @@ BAD_INPUTS = [
 @pytest.mark.parametrize("words, complaint", BAD_INPUTS, ids=[complaint for _, complaint in BAD_INPUTS])
 def test_bad_input_is_one_clear_sentence(mpi, script, words, complaint):
     result = lockstep(mpi, "run", *[str(script) if word == "SCRIPT" else word for word in words], timeout=30)
+    check_one_sentence(result, complaint)
+
+
+def check_one_sentence(result, complaint):
+    """The last line says what is wrong, and after it what to do."""
     assert result.code == 2, str(result)
-    assert complaint in result.err
     assert "Traceback" not in result.err
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("lockstep run: ") and complaint in last, str(result)
+    assert "'0'" in complaint or re.search(r": \S", last.split(complaint)[1]), f"nothing to do is said: {last}"
+
+
+def make_agent(folder, lines):
+    agent = folder / "agent"
+    agent.write_text("#!/bin/sh\n" + lines)
+    agent.chmod(0o755)
+    return agent
+
+
+BAD_HOSTS = [
+    ("echo 'ssh: Could not resolve hostname node1: Name or service not known' >&2; exit 255", "host node1 is not known"),
+    ("echo 'ssh: connect to host node1 port 22: Connection refused' >&2; exit 255", "host node1 cannot be reached (ssh: connect"),
+    ("exit 127", "host node1 has no "),
+    ("echo \"No module named 'lockstep'\" >&2; exit 1", "host node1 cannot load Lockstep with"),
+    ("echo 9.9.9", "host node1 has Lockstep 9.9.9, this one"),
+]
+
+
+@pytest.mark.parametrize("lines, complaint", BAD_HOSTS, ids=[complaint for _, complaint in BAD_HOSTS])
+def test_a_host_that_cannot_take_part_is_one_clear_sentence(mpi, script, tmp_path, lines, complaint):
+    agent = make_agent(tmp_path, lines)
+    check_one_sentence(lockstep(mpi, "run", "--agent", agent, "-H", "node1:2", script, timeout=30), complaint)
 
 
 def test_two_mixed_mpis_are_an_error(mpi, script, tmp_path):

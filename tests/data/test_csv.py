@@ -279,6 +279,33 @@ def test_doubles_are_those_of_strtod(tmp_path):
     assert wrong.size == 0, [(numbers[i], got[i], expected[i]) for i in wrong[:5]]
 
 
+SHORT = ["0", "-0", "1", "-1", "12.", "-12.", ".5", "-.5", "0.0", "-0.0", "1.5", "99999999", "-9999999", "-99999999", "9.999999",
+         ".1234567", "-.123456", "1234567.", "123.4567", "+5", "1e3", "-1e-3", "007", "-0012.50", "123456789", "0.1", "250"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_short_numbers_side_by_side_are_those_of_strtod(tmp_path, seed):
+    """Numbers of up to eight characters are converted four at a time: each kind beside each other, and long ones among them."""
+    chosen = random.Random(seed).choices(SHORT, k=4001)
+    whole = [text for text in SHORT if text.lstrip("+-").isdigit()]
+    integers = random.Random(seed + 9).choices(whole, k=len(chosen))
+    path = write(tmp_path / "x.csv", "x,n,z\n" + "".join(f"{x},{n},1\n" for x, n in zip(chosen, integers)))
+    got = Data(path, types=["float64", "int64", "int64"]).read()
+    assert got["x"].tobytes() == np.array([float(text) for text in chosen]).tobytes()
+    np.testing.assert_array_equal(got["n"], [int(text) for text in integers])
+
+
+@pytest.mark.parametrize("bad", [".", "-", "-.", "1.2.3", "1-2", "12a", "--1", "1..2", "0x10", "1:2", "/1"])
+@pytest.mark.parametrize("type_name", ["float64", "int64"])
+def test_what_is_no_short_number_is_an_error_wherever_it_stands(tmp_path, bad, type_name):
+    for place in range(5):
+        rows = ["7"] * 9
+        rows[place] = bad
+        path = write(tmp_path / "x.csv", "x,z\n" + "".join(f"{text},1\n" for text in rows))
+        with pytest.raises(DataError, match=f"row {place}, .*no {type_name}"):
+            Data(path, types=[type_name, "int64"]).read()
+
+
 def test_whole_numbers_up_to_the_last(tmp_path):
     numbers = [-2**63, 2**63 - 1, 0, -1, 10**18, -10**18 + 1]
     path = write(tmp_path / "whole.csv", "".join(f"{number},{number}\n" for number in numbers))

@@ -6,26 +6,9 @@ import datafiles
 import lockstep
 import numpy as np
 import pytest
-from lockstep.data import dataset as module
 from lockstep.data.part import Part
-from ranks import all_well, together
 
 RNG = np.random.default_rng(1)
-
-
-@pytest.fixture
-def as_ranks(monkeypatch):
-    """DataSet(...) on each of n ranks; ranks are threads."""
-    import threading
-    place = threading.local()
-    monkeypatch.setattr(module.parts, "current", lambda: getattr(place, "part", Part()))
-
-    def run(size, *args, **options):
-        def work(part):
-            place.part = part
-            return lockstep.DataSet(*args, **options)
-        return all_well(together(size, work))
-    return run
 
 
 @pytest.fixture

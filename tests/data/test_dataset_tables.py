@@ -1,31 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep.DataSet from CSV, HDF5 and NetCDF: MaTEx's arrays, every row on one rank, none lost and none twice."""
-import threading
-
 import lockstep
 import numpy as np
 import pytest
-from lockstep.data import dataset as module
 from lockstep.data import formats
 from lockstep.data.binding import DataError
-from lockstep.data.part import Part
-from ranks import all_well, together
 
 SIZES = (1, 2, 3, 5)
-
-
-@pytest.fixture
-def as_ranks(monkeypatch):
-    """DataSet(...) on each of n ranks; ranks are threads."""
-    place = threading.local()
-    monkeypatch.setattr(module.parts, "current", lambda: getattr(place, "part", Part()))
-
-    def run(size, *args, **options):
-        def work(part):
-            place.part = part
-            return lockstep.DataSet(*args, **options)
-        return all_well(together(size, work))
-    return run
 
 
 def write_csv(path, labels):

@@ -57,6 +57,14 @@ def test_errors_of_the_file_and_of_rows_come_through(tmp_path):
             operator.read(wrong, source.fields, tf.constant([0], tf.int64))
 
 
+@pytest.mark.parametrize("bounds, step", [([0, 3], 1), ([0, 3], -1), ([0, 4], 0), ([2, 1], 0), ([-1, 2], 0), ([0], 0), ([], 0)])
+def test_a_step_that_is_not_there_is_refused(tmp_path, bounds, step):
+    path = datafiles.write(tmp_path, "a.npy", datafiles.npy(np.arange(10)))
+    with lockstep.data.open(path) as source:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no such step"):
+            operator.read(operator.share(source), source.fields, tf.constant([0, 1, 2], tf.int64), tf.constant(bounds, tf.int64), step)
+
+
 def test_a_wrong_number_or_type_of_outputs_is_refused(tmp_path):
     path = datafiles.write(tmp_path, "a.npz", datafiles.npz(x=np.arange(10), y=np.arange(10.0)))
     operators = operator._library()[0]
@@ -64,7 +72,7 @@ def test_a_wrong_number_or_type_of_outputs_is_refused(tmp_path):
         number = operator.share(source)
         for types in ([tf.int64], [tf.int64, tf.float64, tf.float64], [tf.float64, tf.int64]):
             with pytest.raises(tf.errors.InvalidArgumentError, match="lockstep: "):
-                operators.lockstep_read_rows(number, tf.constant([0], tf.int64), types=types)
+                operators.lockstep_read_rows(number, tf.constant([0], tf.int64), [0, 1], 0, types=types)
 
 
 def test_files_are_closed_with_the_last_data_set(tmp_path):

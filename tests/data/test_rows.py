@@ -2,6 +2,7 @@
 """The rows that all ranks read together are exactly the file's rows, each once, as another reader sees them."""
 import gzip
 import pickle
+import sys
 import zlib
 
 import datafiles
@@ -244,6 +245,18 @@ def test_a_folder_is_its_files_in_the_order_of_their_names(tmp_path):
     datafiles.write(tmp_path, "d.npy", datafiles.npy(rows.astype("float32")))
     with pytest.raises(lockstep.data.DataError, match="d.npy: field 'data' .*float32.* differs"):
         lockstep.data.read(tmp_path, as_numpy=True)
+
+
+def test_equal_short_rows_are_one_object_and_none_is_kept(tmp_path):
+    records = [b"same"] * 1000 + [b"", b"x" * 65, b"x" * 65] + [b"%d" % i for i in range(3000)]
+    path = datafiles.write(tmp_path, "a.tfrecord", datafiles.tfrecord(records))
+    rows = lockstep.data.read(path, "record", as_numpy=True)
+    assert rows.tolist() == records
+    same, longer = rows[300], rows[1001]
+    assert rows[301] is same and rows[1002] is not longer
+    assert sys.getrefcount(same) > 500
+    del rows
+    assert sys.getrefcount(same) == 2 and sys.getrefcount(longer) == 2
 
 
 def test_progress_is_reported_and_can_stop_the_work(tmp_path):

@@ -8,7 +8,7 @@
  *   compute        a few steps, then every rank computes alone for SECONDS: nobody is in a collective
  *   compute-kill, compute-freeze    the same; RANK kills or freezes itself meanwhile
  *   train-kill, train-freeze, train-segv, train-abort, train-exit, train-exit0, train-return
- *                  RANK does that in the middle; `return` leaves main in order (ls_stop), exit code 0
+ *                  RANK does that in the middle; `return` leaves main in order (ls_stop)
  *   train-slow     RANK computes for SECONDS in the middle of the loop, then goes on: all end well
  *   missing        RANK leaves one tensor out for ever (and ends in order)
  *   shape          RANK has another shape from the start
@@ -90,8 +90,7 @@ static void happen(void)
     } else if (strcmp(how, "exit0") == 0) {
         exit(0);
     } else if (strcmp(how, "return") == 0) {
-        ls_stop(ctx);
-        exit(0);
+        exit(ls_stop(ctx) == LS_OK ? 0 : CODE_TOLD);
     } else if (strcmp(how, "slow") == 0) {
         compute(seconds);
     }
@@ -208,6 +207,8 @@ int main(int argc, char **argv)
         printf("whole\n");
         fflush(stdout);
     }
-    ls_stop(ctx);
+    if (ls_stop(ctx) != LS_OK && code == 0) {
+        code = CODE_TOLD;
+    }
     return code;
 }

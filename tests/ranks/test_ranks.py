@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from jobs import run_ranks
+from jobs import Mpi, run_ranks
 
 FOLDER = Path(__file__).resolve().parent
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed$", re.MULTILINE)
@@ -25,6 +25,7 @@ class Case:
     limit: int = DEFAULT_LIMIT
     mpis: list = field(default_factory=list)
     is_long: bool = False
+    is_apart: bool = False  # from MPI: one of them will do in a quick run
 
     def __str__(self):
         settings = [f"{name}={value}" for name, value in self.env.items()]
@@ -44,6 +45,8 @@ def parse_option(case, option):
         case.mpis.append(value)
     elif option == "long":
         case.is_long = True
+    elif option == "apart":
+        case.is_apart = True
     else:
         raise ValueError(f"unknown option '{option}'")
 
@@ -72,13 +75,16 @@ CASES = parse_cases((FOLDER / "cases.txt").read_text())
 
 
 def case_params():
-    return [pytest.param(case, id=str(case), marks=[pytest.mark.long] if case.is_long else []) for case in CASES]
+    """(MPI, case); what does not use MPI is long with all but the first one that is built."""
+    first = next((name for name in MPIS if Mpi(name).folder.is_dir()), MPIS[0])
+    for case in CASES:
+        for mpi in case.mpis or MPIS:
+            is_long = case.is_long or (case.is_apart and mpi != first)
+            yield pytest.param(mpi, case, id=f"{mpi}-{case}", marks=[pytest.mark.long] if is_long else [])
 
 
-@pytest.mark.parametrize("case", case_params())
+@pytest.mark.parametrize("mpi, case", list(case_params()), indirect=["mpi"])
 def test_program(mpi, case):
-    if case.mpis and mpi.name not in case.mpis:
-        pytest.skip(f"only for {', '.join(case.mpis)}")
     job = run_ranks(mpi, case.ranks, f"ranks/{case.program}", case.args, case.env, case.limit)
     reports = CLOSING_LINE.findall(job.stdout)
     assert job.code == 0, str(job)
@@ -106,8 +112,8 @@ def test_a_bad_line_is_an_error_that_names_it(line, complaint):
 
 
 def test_a_line_gives_one_case_per_number_of_ranks():
-    cases = parse_cases("ring 2,3 arg=-c arg='a b' env=LOCKSTEP_SHM=off timeLimit=7 mpi=mpich long")
+    cases = parse_cases("ring 2,3 arg=-c arg='a b' env=LOCKSTEP_SHM=off timeLimit=7 mpi=mpich long apart")
     assert [case.ranks for case in cases] == [2, 3]
     for case in cases:
         assert (case.program, case.args, case.env) == ("ring", ["-c", "a b"], {"LOCKSTEP_SHM": "off"})
-        assert (case.limit, case.mpis, case.is_long) == (7, ["mpich"], True)
+        assert (case.limit, case.mpis, case.is_long, case.is_apart) == (7, ["mpich"], True, True)

@@ -56,7 +56,7 @@ def _files(folder):
     found, events = {}, 0
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
-        if name.parts[0] in IGNORED_FOLDERS:
+        if set(name.parts) & set(IGNORED_FOLDERS):
             continue
         if name.name.startswith("events.out.tfevents."):
             events += 1

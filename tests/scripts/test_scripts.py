@@ -4,7 +4,9 @@
 Each folder is a way of writing or a promise.  Its cases.txt has one line per run:
 
     script.py [arguments] | ranks=2,3 env:NAME=VALUE tolerance=2e-5 mpi=openmpi float64 long
+    together NAME: script.py [arguments]; script.py; ... | ...
 
+together: the scripts run one after another in one process, which saves the time that TensorFlow takes to start.
 float64: Keras computes in float64, by its configuration file, and numbers must agree to 10 digits: what is left of a
 difference in rounding after some steps of training cannot hide a mistake.
 
@@ -31,14 +33,23 @@ class Case:
 
     def __init__(self, folder, line):
         command, _, options = line.partition("|")
-        self.script, *self.args = shlex.split(command)
-        self.path = folder / self.script
+        self.path, self.args, name = self._parse(folder, command)
         self.ranks, self.env, self.tolerance, self.mpi = [2, 3], {}, TOLERANCE, "openmpi"
         self.is_long = self.is_float64 = False
+        self.python = PYTHON
         for option in shlex.split(options):
             self._set(option)
-        self.id = "-".join([folder.name, self.script.removesuffix(".py"), *self.args, *self.env.values(),
+        self.id = "-".join([folder.name, *name, *self.env.values(), *([self.mpi] if self.mpi != "openmpi" else []),
                             *(["float64"] if self.is_float64 else [])])
+
+    @staticmethod
+    def _parse(folder, command):
+        """(path, arguments, words of the name)"""
+        if command.startswith("together "):
+            name, _, scripts = command.removeprefix("together ").partition(":")
+            return HERE / "together.py", [folder, *map(str.strip, scripts.split(";"))], ["together", name]
+        script, *args = shlex.split(command)
+        return folder / script, args, [script.removesuffix(".py"), *args]
 
     def _set(self, option):
         name, _, value = option.partition("=")
@@ -74,6 +85,11 @@ def all_cases():
 def test_same_as_one_process(case, ranks, tmp_path):
     if not Mpi(case.mpi).folder.is_dir():
         pytest.skip(f"the library is not built with {case.mpi}")
+    check_case(case, ranks, tmp_path)
+
+
+def check_case(case, ranks, tmp_path):
+    """Runs the script with one process and with each of these numbers of ranks, and compares."""
     with ThreadPoolExecutor() as pool:
         one = pool.submit(_run, case, tmp_path / "one", None)
         jobs = {n: pool.submit(_run, case, tmp_path / f"ranks-{n}", n) for n in ranks}
@@ -93,8 +109,8 @@ def _run(case, folder, n):
            "LOCKSTEP_LIB": ROOT / "build" / case.mpi / "lib", "LOCKSTEP_STALL_ABORT_S": "60", "TF_NUM_INTRAOP_THREADS": "1",
            "TF_NUM_INTEROP_THREADS": "2", "LOCKSTEP_LOG_DIR": "rank-logs", "LOCKSTEP_SUMMARY": "off", **case.env}
     if n is None:
-        job = run_process([PYTHON, case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
+        job = run_process([case.python, case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
     else:
-        job = run_ranks(Mpi(case.mpi), n, PYTHON, [case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
+        job = run_ranks(Mpi(case.mpi), n, case.python, [case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
     assert job.code == 0, str(job)
     return job.stdout

@@ -9,29 +9,33 @@ from test_scripts import HERE, Case, _run
 TOLERANCE = 2e-5
 
 
-def run(folder, n, arguments, **env):
-    case = Case(HERE / "weak", f"train.py {arguments}")
+def run(folder, n, line, **env):
+    case = Case(HERE / "weak", line)
     case.env = {name: str(value) for name, value in env.items()}
     return _run(case, folder, n)
 
 
-@pytest.mark.parametrize("n, batch", [(2, 8), (3, 6)])
-def test_ranks_with_their_own_batches_are_one_process_with_a_larger_one(n, batch, tmp_path):
-    together = run(tmp_path / "one", None, f"{n * batch} {batch} 4 0.1")
-    ranks = run(tmp_path / "ranks", n, f"{batch} {batch} {4 * n} 0.1", LOCKSTEP_BATCH="per-rank")
+@pytest.mark.parametrize("n, batch, script", [
+    (3, 6, "train.py"), (2, 8, "legacy.py"),
+    *(pytest.param(*long, marks=pytest.mark.long) for long in ((2, 8, "train.py"), (3, 6, "legacy.py")))])
+def test_ranks_with_their_own_batches_are_one_process_with_a_larger_one(n, batch, script, tmp_path):
+    together = run(tmp_path / "one", None, f"{script} {n * batch} {batch} 4 0.1")
+    ranks = run(tmp_path / "ranks", n, f"{script} {batch} {batch} {4 * n} 0.1", LOCKSTEP_BATCH="per-rank")
     compare_text(together, ranks, TOLERANCE, "standard output")
     compare_folders(tmp_path / "one", tmp_path / "ranks", TOLERANCE)
 
 
 @pytest.mark.long
-def test_the_learning_rate_grows_with_the_ranks_when_told_to(tmp_path):
-    together = run(tmp_path / "one", None, "16 8 4 0.1")
-    scaled = run(tmp_path / "ranks", 2, "8 8 8 0.05", LOCKSTEP_BATCH="per-rank", LOCKSTEP_LR_SCALE="on")
+@pytest.mark.parametrize("script", ["train.py", "legacy.py"])
+def test_the_learning_rate_grows_with_the_ranks_when_told_to(script, tmp_path):
+    together = run(tmp_path / "one", None, f"{script} 16 8 4 0.1")
+    scaled = run(tmp_path / "ranks", 2, f"{script} 8 8 8 0.05", LOCKSTEP_BATCH="per-rank", LOCKSTEP_LR_SCALE="on")
     compare_text(together, scaled, TOLERANCE, "standard output")
-    warm = run(tmp_path / "warm", 2, "8 8 8 0.05", LOCKSTEP_BATCH="per-rank", LOCKSTEP_LR_SCALE="on",
+    warm = run(tmp_path / "warm", 2, f"{script} 8 8 8 0.05", LOCKSTEP_BATCH="per-rank", LOCKSTEP_LR_SCALE="on",
                LOCKSTEP_LR_WARMUP_STEPS=6)
-    losses = [float(re.search(r"^arrays loss \S+ loss (\S+)", text, re.MULTILINE)[1]) for text in (scaled, warm)]
-    assert losses[1] != pytest.approx(losses[0], rel=1e-3), "the first steps should be smaller"
+    for fit in ("arrays", "data set"):
+        losses = [float(re.search(rf"^{fit} loss \S+ loss (\S+)", text, re.MULTILINE)[1]) for text in (scaled, warm)]
+        assert losses[1] != pytest.approx(losses[0], rel=1e-3), f"{fit}: the first steps should be smaller"
 
 
 @pytest.mark.long

@@ -81,7 +81,7 @@ static void check_count(const ls_csv_scan_ops_t *ops, const char *before, const 
 
 static void check_ends(const ls_csv_scan_ops_t *ops, unsigned is_inside, const char *text, size_t length)
 {
-    uint32_t *positions  = malloc((length + 8) * sizeof(*positions));
+    uint32_t *positions  = malloc((length + LS_CSV_SCAN_ROOM_BEHIND) * sizeof(*positions));
     unsigned  got_inside = is_inside;
     size_t    num_lines = 0, num = 0, lines = 0;
     size_t    got = ops->ends(&marks, text, length, &got_inside, positions, &num_lines);

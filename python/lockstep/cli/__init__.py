@@ -12,6 +12,7 @@ COMMANDS = {
     "run": ("lockstep.cli.run", "start a script on many ranks"),
     "verify": ("lockstep.cli.verify", "compare one process with many ranks"),
     "bench": ("lockstep.cli.bench", "measure collectives and training steps, beside others in the same run"),
+    "read": ("lockstep.cli.read", "show what is in a data file, and which rank would read what"),
     "timeline": ("lockstep.cli.timeline", "join the ranks' traces and show where time goes"),
     "info": ("lockstep.cli.info", "what was built, what was found, which settings are in force"),
     "doctor": ("lockstep.cli.doctor", "find out what is wrong with a machine or a cluster"),

@@ -58,6 +58,21 @@ def _save(figure, path):
         raise Problem(f"{path} cannot be written ({error})", "name a file that ends in .png or .svg") from None
 
 
+def draw_reading(table, path):
+    """A bar for each file: how many times as fast as its peer it is read."""
+    figure, axes = _pyplot().subplots(figsize=(6.4, 0.8 + 0.26 * len(table)))
+    places = range(len(table), 0, -1)
+    axes.barh(places, [row["ratio"] for row in table], color=COLOURS["lockstep"], height=0.7)
+    axes.plot([row["target"] for row in table], places, "|", color=INK, markersize=10, label="target")
+    axes.set_yticks(places, [f"{row['file']}  |  {row['peer']}" for row in table])
+    axes.set_xlabel("times as fast as the peer, one core")
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize="small")
+    _save(figure, path)
+
+
 def draw_reports(reports, path):
     """One panel per report of bench_collectives, side by side."""
     figure, panels = _pyplot().subplots(1, len(reports), figsize=(5.2 * len(reports), 3.8), squeeze=False)
@@ -66,25 +81,43 @@ def draw_reports(reports, path):
     _save(figure, path)
 
 
-WAYS = {"one": "#9a9a9a", "copies": "#30638e", "ranks": "#d1495b", "peer": "#edae49", "alone": "#4c9f70"}
-WAY_NAMES = {"one": "1 process", "copies": "2 copies, apart", "ranks": "2 ranks", "peer": "tf.distribute, 2 workers",
-             "alone": "1 rank"}
+# (title, what is drawn, which way is 1, how the batch is named, {way: (name, colour)})
+APART = ("each process its own rows", "time of a step", "one", "{} per process",
+         {"one": ("1 process", "#9a9a9a"), "copies": ("2 copies, apart", "#30638e"), "ranks": ("Lockstep, 2 ranks", "#d1495b"),
+          "peer": ("tf.distribute, 2 workers", "#edae49"), "alone": ("1 rank", "#4c9f70")})
+TOGETHER = ("the same global batch", "times as fast", "whole", "{} in all",
+            {"whole": ("1 process, 1 core", "#9a9a9a"), "cores": ("1 process, 2 cores", "#30638e"),
+             "ranks": ("Lockstep, 2 ranks", "#d1495b"), "peer": ("tf.distribute, 2 workers", "#edae49"),
+             "horovod": ("Horovod, 2 processes", "#4c9f70")})
+
+
+def _present(table, ways):
+    return [way for way in ways if all(way in row["ms"] for row in table)]
+
+
+def draw_training_panel(axes, table, view):
+    title, label, base, batch_name, ways = view
+    shown = _present(table, ways)
+    base = base if base in shown else shown[0]
+    factor, is_speed = (2, True) if view is TOGETHER else (1, False)
+    width = 0.8 / len(shown)
+    for number, way in enumerate(shown):
+        ratios = [row["ms"][way] / row["ms"][base] for row in table]
+        axes.bar([place + number * width for place in range(len(table))],
+                 [1 / ratio if is_speed else ratio for ratio in ratios], width, color=ways[way][1], label=ways[way][0])
+    middle = (len(shown) - 1) * width / 2
+    axes.set_xticks([place + middle for place in range(len(table))],
+                    [f"{row['model']}\n{batch_name.format(factor * row['batch'])}" for row in table])
+    axes.set(title=title, ylabel=f"{label}, {ways[base][0]} = 1")
+    axes.grid(axis="y", color=GRID)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
 
 
 def draw_training(table, path):
-    """Bars for each model: how long a step takes each way, relative to one process."""
-    ways = [way for way in WAYS if all(way in row["ms"] for row in table)]
-    figure, axes = _pyplot().subplots(figsize=(1.6 + 1.7 * len(table), 3.8))
-    width = 0.8 / len(ways)
-    for number, way in enumerate(ways):
-        base = [row["ms"].get("one") or row["ms"][ways[0]] for row in table]
-        axes.bar([place + number * width for place in range(len(table))],
-                 [row["ms"][way] / first for row, first in zip(table, base)], width, color=WAYS[way], label=WAY_NAMES[way])
-    middle = (len(ways) - 1) * width / 2
-    axes.set_xticks([place + middle for place in range(len(table))],
-                    [f"{row['model']}\n{row['batch']} per process" for row in table])
-    axes.set_ylabel(f"time of a step, {WAY_NAMES['one' if 'one' in ways else ways[0]]} = 1")
-    axes.grid(axis="y", color=GRID)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize="small")
+    """Bars for each model: the speed-up at the same global batch, and what a step costs where each process has its rows."""
+    views = [view for view in (TOGETHER, APART) if len(_present(table, view[4])) > 1] or [APART]
+    figure, panels = _pyplot().subplots(1, len(views), figsize=((1.6 + 1.7 * len(table)) * len(views), 4.4), squeeze=False)
+    for axes, view in zip(panels[0], views):
+        draw_training_panel(axes, table, view)
     _save(figure, path)

@@ -2,7 +2,8 @@
 """Compare one process with many ranks: runs the script both ways, compares the losses step by step and the weights at the
 end, and tells the largest difference, where it first appears and in which variable.
 
-The exit code is 0 only when they agree within rounding.  Seeds are the script's business: where initial weights are drawn
+The exit code is 0 only when they agree within rounding.  What rounding alone does to this script is measured, where that is
+the question: one process runs again, its weights changed in their last bit after each step.  Seeds are the script's business: where initial weights are drawn
 anew in each run, or dropout is used, runs differ for that reason alone."""
 import argparse
 import os
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from lockstep.cli import run, start
+from lockstep.cli.compare import FACTOR, compare_folders, read_yardstick
 from lockstep.cli.view import KeptView
 from lockstep.launch.job import Job
 from lockstep.launch.problem import Problem
@@ -20,7 +22,7 @@ EXAMPLES = """examples:
   lockstep verify -n 2 train.py
   lockstep verify -n 4 --oversubscribe --steps 50 --plot losses.png train.py --epochs 1"""
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-5
 split_words = run.split_words
 
 
@@ -32,7 +34,7 @@ def add_arguments(parser):
     add("-m", dest="module", metavar="MODULE", help="run a module instead of a script")
     add("--steps", type=start.positive, metavar="K", help="end both runs after so many steps")
     add("--tolerance", type=float, default=TOLERANCE, metavar="R",
-        help=f"largest relative difference that counts as rounding ({TOLERANCE:g})")
+        help=f"a relative difference up to this one always counts as rounding ({TOLERANCE:g})")
     add("--plot", metavar="FILE", help="draw both loss curves (.png or .svg; needs matplotlib)")
     add("--keep", metavar="DIR", help="keep the records there")
     add("--show-output", action="store_true", help="show what the runs write, not only when they fail")
@@ -51,10 +53,10 @@ def _settings(args, folder):
     return settings
 
 
-def run_one(args, program, folder):
+def run_one(args, program, folder, **more):
     """One process, without a launcher."""
-    print("verify: one process ...", flush=True)
-    result = subprocess.run(program, env={**os.environ, **_settings(args, folder)}, stdin=subprocess.DEVNULL,
+    print("verify: one process" + (", its weights changed in their last bit" if more else "") + " ...", flush=True)
+    result = subprocess.run(program, env={**os.environ, **_settings(args, folder), **more}, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if args.show_output:
         sys.stdout.write(result.stdout.decode(errors="replace"))
@@ -104,7 +106,7 @@ def plot(one, many, path, num_ranks):
         raise Problem(f"{path} cannot be written ({error})", "name a file that ends in .png or .svg") from None
 
 
-def tell(result, num_ranks, tolerance):
+def tell(result, num_ranks, tolerance, yardstick):
     print(f"losses    {result.num_steps} steps compared; largest difference {result.loss_difference:.2g} "
           f"(step {result.loss_step})")
     if result.num_variables:
@@ -112,16 +114,29 @@ def tell(result, num_ranks, tolerance):
         print(f"weights   {result.num_variables} variables compared; largest difference {result.weight_difference:.2g}{where}")
     else:
         print("weights   not recorded by both runs")
+    if yardstick:
+        print(f"rounding  changes the losses of this script by up to {max(yardstick.losses.values(), default=0):.2g}, its "
+              f"weights by up to {max(yardstick.weights.values(), default=0):.2g} of their size")
     for complaint in result.complaints:
         print(f"DIFFERS   {complaint}")
-    if result.complaints:
-        print(f"1 process and {num_ranks} ranks do NOT agree (tolerance {tolerance:g})")
-    else:
-        print(f"1 process and {num_ranks} ranks agree (tolerance {tolerance:g})")
+    verdict = "do NOT agree" if result.complaints else "agree within rounding"
+    print(f"1 process and {num_ranks} ranks {verdict} (tolerance {tolerance:g}"
+          + (f", or {FACTOR} times what rounding does)" if yardstick else ")"))
+
+
+def compare(args, program, folder):
+    """(what was seen, the yardstick if one was needed)"""
+    one, many, nudged = folder / "one", folder / "many", folder / "nudged"
+    result = compare_folders(one, many, args.tolerance)
+    if not result.complaints or not result.may_be_rounding:
+        return result, None
+    run_one(args, program, nudged, LOCKSTEP_RECORD_NUDGE="on")
+    check_record(nudged, "changed weights")
+    yardstick = read_yardstick(one, nudged)
+    return compare_folders(one, many, args.tolerance, yardstick), yardstick
 
 
 def main(args):
-    from lockstep.cli.compare import compare_folders
     program = run.program_of(args)
     run.check_tensorflow(program)
     job_start = start.Start(args, program)
@@ -133,8 +148,8 @@ def main(args):
         check_record(one, "one process")
         run_many(job_start, args, many)
         check_record(many, f"{job_start.plan.ranks} ranks")
-        result = compare_folders(one, many, args.tolerance)
+        result, yardstick = compare(args, program, folder)
         if args.plot:
             plot(one, many, args.plot, job_start.plan.ranks)
-    tell(result, job_start.plan.ranks, args.tolerance)
+    tell(result, job_start.plan.ranks, args.tolerance, yardstick)
     return 1 if result.complaints else 0

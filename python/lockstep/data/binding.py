@@ -2,18 +2,22 @@
 """lockstep_data.h for Python: a Source is an open data set, its rows come as numpy arrays."""
 import ctypes
 import functools
+import math
 import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from lockstep import native
+from lockstep.data.progress import Told
 
 MAX_DIMS = 8
 OK, STOPPED = 0, -9
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-LARGE_ROW = 4096  # bytes
+STEP_BYTES = 64 << 20  # read between two reports of progress
+ROOM_BYTES = 1 << 20  # of rows of different length, read at once: they stay in the processor's cache
+FIRST_ROWS, MOST_ROWS = 256, 1 << 20
 HEADERS = {None: 0, True: 1, False: 2}
 
 # LS_DATA_TYPE_LIST of the header, in its order; bytes have no dtype of their own.
@@ -134,7 +138,7 @@ def _options(part, *, format=None, columns=None, skip_checksums=False, progress=
     if part.allgather is not None:
         options.part.allgather = ALLGATHER(lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
     if progress is not None:
-        options.progress = PROGRESS(lambda _, path, done, total: bool(progress(os.fsdecode(path), done, total)))
+        options.progress = PROGRESS(lambda _, path, done, total: progress(os.fsdecode(path), done, total))
     return options
 
 
@@ -157,10 +161,15 @@ class Source:
         self._handle = None
         self._on_close = []
         self._rooms = []  # columns of bytes that nobody uses at the moment; append and pop are atomic
-        self._options = _options(part, **options)  # holds the callbacks
+        self._told = Told(options.pop("progress", None), part)
+        self._options = _options(part, progress=self._told.by_library, **options)  # holds the callbacks
         handle = ctypes.c_void_p()
         names, count = _texts(paths)
-        _check(_library().ls_data_open_files(names, count, self._options, handle))
+        try:
+            _check(_library().ls_data_open_files(names, count, self._options, handle))
+        finally:
+            self._told.end()
+        self._told.is_open = True
         self._handle = handle
         info = _library().ls_data_info(handle).contents
         self.paths = [os.fsdecode(path) for path in paths]
@@ -180,14 +189,14 @@ class Source:
 
     def read(self, first, count, fields=None):
         """Rows [first, first + count) as a list of arrays, one for each field (all, or these numbers)."""
-        return self._fill(count, fields, lambda columns, num: _library().ls_data_read(self._open_handle(), first, count,
-                                                                                      columns, num))
+        return self._fill(count, fields, lambda at, step, columns, num: _library().ls_data_read(
+            self._open_handle(), first + at, step, columns, num))
 
     def read_at(self, rows, fields=None):
         """The rows with these numbers, in this order."""
         rows = np.ascontiguousarray(rows, dtype=np.uint64)
-        return self._fill(len(rows), fields, lambda columns, num: _library().ls_data_read_at(
-            self._open_handle(), rows.ctypes.data, len(rows), columns, num))
+        return self._fill(len(rows), fields, lambda at, step, columns, num: _library().ls_data_read_at(
+            self._open_handle(), rows.ctypes.data + at * rows.itemsize, step, columns, num))
 
     def map(self, field=0):
         """All rows of a field without a copy, read-only.  For files that nobody cuts short meanwhile."""
@@ -202,23 +211,29 @@ class Source:
         return array
 
     def _fill(self, count, fields, call):
+        """Arrays of `count` rows, filled by call(first, number, columns, number of columns) in steps: rows of different
+        length pass through a buffer that stays small, and long reads tell how far they are."""
         numbers = range(len(self.fields)) if fields is None else fields
-        columns = (_Column * len(numbers))()
-        arrays = []
+        wanted = [self.fields[number] for number in numbers]
+        arrays = [np.empty((count, *field.shape), object if field.dtype is None else field.dtype) for field in wanted]
+        columns = (_Column * len(wanted))()
         for i, number in enumerate(numbers):
-            about = self.fields[number]
-            if about.dtype is None:
-                arrays.append(None)
-                columns[i] = self._take_room()
-            else:
-                arrays.append(np.empty((count, *about.shape), about.dtype))
-                columns[i].data = arrays[-1].ctypes.data
+            columns[i] = self._take_room() if wanted[i].dtype is None else _Column()
             columns[i].field = number
+        self._open_handle()
         try:
-            _check(call(columns, len(numbers)))
-            return [_split(column) if array is None else array for column, array in zip(columns, arrays)]
+            at, step = 0, _first_step(wanted)
+            while at < count:
+                step = min(step, count - at)
+                _fill_rows(arrays, columns, at, step, call)
+                at += step
+                if at < count and self._told.is_stopped(self.paths[0], at, count):
+                    raise DataError(f"{self.paths[0]}: stopped on request after {at} of {count} rows")
+                step = _next_step(wanted, columns, step)
         finally:
-            self._rooms += [column for column, array in zip(columns, arrays) if array is None]
+            self._told.end()
+            self._rooms += [column for column, field in zip(columns, wanted) if field.dtype is None]
+        return arrays
 
     def _take_room(self):
         """Memory for rows of different length is used again: fresh memory costs as much as reading."""
@@ -262,16 +277,44 @@ def _field(field):
                  tuple(field.shape[:field.num_dims]), field.num_rows)
 
 
-def _split(column):
-    """Rows of different length: an array of bytes objects."""
-    rows = np.empty(column.num_rows, object)
-    if column.num_rows:
-        total = column.offsets[column.num_rows]
-        ends = np.ctypeslib.as_array(column.offsets, (column.num_rows + 1,)).tolist()
-        if total > LARGE_ROW * column.num_rows:
-            every = memoryview((ctypes.c_char * total).from_address(column.data)).cast("B")
-            rows[:] = [bytes(every[begin:end]) for begin, end in zip(ends, ends[1:])]
-        else:  # copying all of them once more makes cutting them cheap
-            every = ctypes.string_at(column.data, total) if total else b""
-            rows[:] = [every[begin:end] for begin, end in zip(ends, ends[1:])]
-    return rows
+def _first_step(fields):
+    """Rows to read at once: of different length few, until it is known how long they are."""
+    fixed = sum(field.dtype.itemsize * math.prod(field.shape) for field in fields if field.dtype is not None)
+    most = max(1, STEP_BYTES // max(1, fixed))
+    return min(most, FIRST_ROWS) if any(field.dtype is None for field in fields) else most
+
+
+def _next_step(fields, columns, step):
+    """As many rows as fill the buffer for those of different length, after `step` rows were read into `columns`."""
+    lengths = [column.offsets[step] for column, field in zip(columns, fields) if field.dtype is None]
+    return step if not lengths else max(1, min(step * ROOM_BYTES // max(1, *lengths), 4 * step, MOST_ROWS))
+
+
+def _fill_rows(arrays, columns, at, step, call):
+    for column, array in zip(columns, arrays):
+        if array.dtype != object:
+            column.data = array.ctypes.data + at * array.strides[0]
+    _check(call(at, step, columns, len(columns)))
+    for column, array in zip(columns, arrays):
+        if array.dtype == object:
+            _make_objects(column, array[at:at + step])
+
+
+class _Objects(ctypes.Structure):
+    _fields_ = [("make", ctypes.c_void_p), ("keep", ctypes.c_void_p), ("drop", ctypes.c_void_p)]
+
+
+@functools.lru_cache(maxsize=None)
+def _bytes_maker():
+    """(ls_data_column_objects, what makes and keeps objects of bytes); called with Python's lock held, as it makes objects."""
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+                 for name in ("PyBytes_FromStringAndSize", "Py_IncRef", "Py_DecRef")]
+    make = ctypes.PyDLL(native.lib_path()).ls_data_column_objects
+    make.argtypes = [ctypes.POINTER(_Column), ctypes.POINTER(_Objects), ctypes.c_void_p]
+    return make, _Objects(*functions)
+
+
+def _make_objects(column, rows):
+    """Rows of different length become bytes in an array of objects."""
+    make, functions = _bytes_maker()
+    _check(make(column, functions, rows.ctypes.data))

@@ -36,29 +36,32 @@ def share(source):
     return number
 
 
-def read(number, fields, rows):
-    """Tensors of the fields, of these rows."""
+def read(number, fields, rows, bounds=None, step=0):
+    """Tensors of the fields, of these rows; with bounds, those of them that belong to a step."""
     types = [tf.string if field.dtype is None else tf.as_dtype(field.dtype) for field in fields]
-    tensors = _library()[0].lockstep_read_rows(tf.constant(number, tf.int64), rows, types=types)
+    bounds = [0, len(rows)] if bounds is None else bounds
+    tensors = _library()[0].lockstep_read_rows(tf.constant(number, tf.int64), rows, bounds, step, types=types)
     return [tf.ensure_shape(tensor, (None, *field.shape)) for tensor, field in zip(tensors, fields)]
 
 
 def read_dataset(batches, structure):
     """A data set of elements, read by TensorFlow's own threads; each iteration of it is the next epoch.
 
-    Python is asked once an epoch, for the rows of this rank; where each batch begins in them is always the same."""
+    Where they are shuffled, Python is asked once an epoch for the rows of this rank; where each batch begins in them is always
+    the same.  The fewer operators there are, the sooner an epoch begins."""
     numbers = [share(source) for source in batches.sources]
     bounds = tf.constant(batches.bounds(), tf.int64)
 
     def read_step(rows, step):
-        wanted = rows[bounds[step]:bounds[step + 1]]
         return structure([tensor for number, source in zip(numbers, batches.sources)
-                          for tensor in read(number, source.fields, wanted)])
+                          for tensor in read(number, source.fields, rows, bounds, step)])
 
     def read_epoch(rows):
         steps = tf.data.Dataset.range(batches.steps())
         return steps.map(lambda step: read_step(rows, step), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
+    if batches.seed is None:
+        return read_epoch(tf.constant(batches.next_rows(), tf.int64))
     epochs = tf.data.Dataset.from_tensors(0).map(
         lambda _: tf.ensure_shape(tf.numpy_function(batches.next_rows, [], tf.int64), (None,)))
     return epochs.flat_map(read_epoch)

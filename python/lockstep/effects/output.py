@@ -12,6 +12,7 @@ import tempfile
 import traceback
 
 from lockstep import host, native, world
+from lockstep.slices import hints
 
 FIRST_DESCRIPTOR = 200  # out of the way of scripts that close or expect low numbers
 _terminal = 2
@@ -79,7 +80,7 @@ def _end_with_error(kind, error, trace):
     if not world.on():
         sys.__excepthook__(kind, error, trace)
         return
-    text = "".join(traceback.format_exception(kind, error, trace))
+    text = "".join(traceback.format_exception(kind, error, trace)) + hints.of_error(error)
     with world.alone():
         if _is_first(text):
             _write(_terminal, f"lockstep: rank {world.rank} on {socket.gethostname()} ended with this error; the job ends.\n"

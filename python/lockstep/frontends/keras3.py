@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras 3 with the TensorFlow backend: fit, evaluate, predict, *_on_batch (Keras 3.3 to 3.15).
 
-Seams: TensorFlowTrainer._make_function and make_predict_function get the step functions (the script's own train_step among
-them) and call them with a whole batch; here they are called with this rank's slice of it.  Gradients are reduced by the
+Seams: TensorFlowTrainer._make_function (older_keras3.py before Keras 3.7) and make_predict_function get the step functions
+(the script's own train_step among them) and call them with a whole batch; here they are called with this rank's slice of it.  Gradients are reduced by the
 tape that the step uses (tape.py), and figures by the metrics (metrics.py)."""
 import functools
+import inspect
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, native, world
+from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
-from lockstep.frontends import steps
+from lockstep.frontends import older_keras3, steps
 from lockstep.slices import current, own, part as parts, pipeline, weak
 
 
@@ -27,6 +28,7 @@ def attach():
     _attach_losses()
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
+    steps.attach_expectation(callback_list.CallbackList)
     metrics.attach_to_classes(metric.Metric, metrics.Kit(
         read=lambda variable: tf.convert_to_tensor(variable.value), assign=lambda variable, value: variable.assign(value),
         compute=_compute_stateless, batch_figures=(reduction_metrics.Mean, reduction_metrics.Sum), package="keras"))
@@ -41,13 +43,13 @@ def _compute_stateless(metric, result, totals):
 # ---- steps ---------------------------------------------------------------------------------------------------
 
 def _attach_steps(trainer_class):
-    @hooks.wrap(trainer_class, "_make_function")
-    def make_function(original, self, step_function):
-        on_slices = original(self, steps.on_slice(step_function))
-        others = {kind: functools.lru_cache(maxsize=None)(lambda step=step: original(self, step(step_function)))
-                  for kind, step in (("own", steps.on_own), ("delivered", steps.on_delivered))}
-        function = _choosing(on_slices, others)
-        return steps.counted(function, self) if step_function == self.train_step else function
+    if hasattr(trainer_class, "_make_function"):
+        @hooks.wrap(trainer_class, "_make_function")
+        def make_function(original, self, step_function):
+            function = _choosing(lambda step: original(self, step(step_function)))
+            return steps.counted(function, self) if step_function == self.train_step else function
+    else:
+        older_keras3.attach_steps(trainer_class, _choosing)
 
     @hooks.wrap(trainer_class, "predict")
     def predict(original, self, x, *args, **kwargs):
@@ -65,16 +67,19 @@ def _attach_steps(trainer_class):
         return self.predict_function
 
 
-def _choosing(on_slices, others):
+def _choosing(make):
     """Keras takes batches from an iterator of tf.data, or from a generator (train_on_batch and its kin).  What is this
     rank's part already (lockstep.data), or was cut by a loop of the script that now gives it to train_on_batch, is
-    not to be cut again."""
+    not to be cut again.  make(step) gives the function whose steps are step(the model's)."""
+    on_slices = make(steps.on_slice)
+    make = functools.lru_cache(maxsize=None)(make)
+
     @functools.wraps(on_slices)
     def function(iterator):
         if current.is_delivering_slices() and not isinstance(iterator, tf.data.Iterator):
-            return others["delivered"]()(iterator)
+            return make(steps.on_delivered)(iterator)
         with current.scope(None):  # the iterator's batches are cut in the step, not by loops.py
-            return others["own"]()(iterator) if own.is_own(iterator) else on_slices(iterator)
+            return make(steps.on_own)(iterator) if own.is_own(iterator) else on_slices(iterator)
 
     return function
 
@@ -144,17 +149,31 @@ def _attach_losses():
             return merged
         return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask")
 
+    signature = inspect.signature(loss_module.reduce_values)  # Keras 3.3 gives it no weights
+
     @hooks.wrap(loss_module, "reduce_values")
-    def reduce_values(original, values, sample_weight=None, reduction="sum_over_batch_size"):
-        loss = original(values, sample_weight, reduction)
-        if not steps.is_sliced() or values.shape.rank == 0:
+    def reduce_values(original, values, *args, **kwargs):
+        loss = original(values, *args, **kwargs)
+        if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
             return loss
+        given = signature.bind(values, *args, **kwargs).arguments
+        reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
         if reduction == "sum":
-            return steps.sum_as_mean(loss)
-        if reduction == "mean_with_sample_weight" and sample_weight is not None:
-            own = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
-            return loss * steps.divided_by_all(own, "weight")
-        return loss
+            loss = steps.sum_as_mean(loss)
+        elif reduction == "mean_with_sample_weight" and sample_weight is not None:
+            own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
+            loss *= steps.divided_by_all(own_weight, "weight")
+        return means.of_batch(loss) if means.is_by_hand(values) else loss
+
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    if not hasattr(TensorFlowTrainer, "_aggregate_additional_loss"):
+        return  # before Keras 3.6
+
+    @hooks.wrap(TensorFlowTrainer, "_aggregate_additional_loss")
+    def aggregate_additional_loss(original, self, loss):
+        """What a layer gave to add_loss: one number for each row is summed over the rows."""
+        total = original(self, loss)
+        return steps.sum_as_mean(total) if steps.is_sliced() and steps.has_rows(loss) else total
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the front ends of Keras 3 and tf_keras share: steps on a slice of the batch, losses of slices, agreed stops."""
 import functools
+import math
 
 import tensorflow as tf
 
-from lockstep import audit, gradients, hooks, ops, summary, world
+from lockstep import audit, following, gradients, hooks, ops, summary, world
 from lockstep.slices import current, own, part as parts
 
 
@@ -50,10 +51,17 @@ def counted(function, model):
     @functools.wraps(function)
     def train(*args):
         logs = function(*args)
-        gradients.note_step(logs.get("loss") if isinstance(logs, dict) else logs)
+        gradients.note_step(_loss_of(logs))
         return logs
 
     return train
+
+
+def _loss_of(logs):
+    """A train_step of the script may call it by another name ("total_loss", "d_loss"): the first that says loss."""
+    if not isinstance(logs, dict) or "loss" in logs:
+        return logs["loss"] if isinstance(logs, dict) else logs
+    return next((value for name, value in logs.items() if "loss" in name and not isinstance(value, dict)), None)
 
 
 def global_logs(logs, part):
@@ -85,6 +93,14 @@ def is_sliced():
     return world.size > 1 and not (part.is_static and part.is_whole)
 
 
+def has_rows(loss):
+    """Is there a number for each row of the slice, as far as can be known?"""
+    if not loss.shape.rank:
+        return False
+    part, known = current.now(), tf.compat.dimension_value(loss.shape[0])
+    return known is None or not part.is_static or known == max(part.count, 1)
+
+
 def sum_as_mean(loss):
     """A loss that was summed over the slice."""
     part = current.now()
@@ -101,6 +117,21 @@ def divided_by_all(own, what):
 
 def valid_part(mask, dtype):
     return tf.reduce_mean(tf.cast(tf.cast(mask, tf.bool), dtype))
+
+
+# ---- how many steps there will be --------------------------------------------------------------------------------
+
+def attach_expectation(callback_list_class):
+    """Keras knows, where the data have a length; who watches the job then sees how much time is left."""
+    @hooks.wrap(callback_list_class, "on_epoch_begin")
+    def on_epoch_begin(original, self, epoch, *args, **kwargs):
+        params = getattr(self, "params", None) or {}
+        epochs, batches = params.get("epochs"), params.get("steps")
+        if epochs and batches:
+            at_once = getattr(getattr(self, "model", None), "steps_per_execution", 1)
+            calls = math.ceil(batches / at_once) if isinstance(at_once, int) and at_once > 0 else batches
+            following.expect((epochs - epoch) * calls)
+        original(self, epoch, *args, **kwargs)
 
 
 # ---- stopping ------------------------------------------------------------------------------------------------

@@ -2,13 +2,17 @@
 """tf.GradientTape, eager and in tf.function; also what Keras trains with (TensorFlow 2.16 to 2.21).
 
 Seam: GradientTape.gradient.  Gradients with respect to tensors stay local.  A Jacobian is taken row by row with the same
-method: its rows are figures of the samples, not of the batch, and stay local too."""
+method: its rows are figures of the samples, not of the batch, and stay local too.
+
+A target with a number for each row (a loss that nobody has averaged) is differentiated as its sum.  The mean over ranks of
+the slices' sums would be too small, so the numbers go in with the share of the slice in the batch as divisor."""
 import threading
 
 import tensorflow as tf
 from tensorflow.python.eager import backprop
 
-from lockstep import gradients, hooks, reports
+from lockstep import gradients, hooks, means, native, reports
+from lockstep.frontends import steps
 from lockstep.slices import current
 
 _local = threading.local()
@@ -16,12 +20,16 @@ _local = threading.local()
 
 def attach():
     @hooks.wrap(backprop.GradientTape, "gradient")
-    def gradient(original, self, target, sources, *args, **kwargs):
-        grads = original(self, target, sources, *args, **kwargs)
+    def gradient(original, self, target, sources, output_gradients=None, *args, **kwargs):
+        flat_sources = tf.nest.flatten(sources)
+        is_of_weights = all(map(gradients.is_variable, flat_sources)) and not getattr(_local, "in_jacobian", False)
+        if output_gradients is None and is_of_weights:
+            output_gradients = _for_rows(target)
+        with means.off():
+            grads = original(self, target, sources, output_gradients, *args, **kwargs)
         if getattr(_local, "in_jacobian", False):
             return grads
         flat = tf.nest.flatten(grads)
-        flat_sources = tf.nest.flatten(sources)
         if len(flat) != len(flat_sources):  # composite sources: no variables
             return grads
         reduced = gradients.reduce(flat, flat_sources)
@@ -39,3 +47,26 @@ def attach():
                 return original(*args, **kwargs)
             finally:
                 _local.in_jacobian = False
+
+
+def _for_rows(target):
+    """What the tape starts from: instead of ones, larger numbers for the rows of a slice; None: ones will do."""
+    flat = tf.nest.flatten(target)
+    if not any(tf.is_tensor(value) and value.shape.rank for value in flat):
+        return None  # mostly it is one number
+    if native.setting("LOSS") == "sum" or not steps.is_sliced():
+        return None
+    if not all(tf.is_tensor(value) and value.dtype.is_floating for value in flat) or not any(map(steps.has_rows, flat)):
+        return None
+    return tf.nest.pack_sequence_as(target, [_upstream(value) for value in flat])
+
+
+def _upstream(value):
+    ones = tf.ones_like(value)
+    if not steps.has_rows(value):
+        return ones
+    part = current.now()
+    if part.is_static:
+        return steps.sum_as_mean(ones)
+    is_rows = tf.equal(tf.shape(value, out_type=tf.int64)[0], tf.maximum(tf.cast(part.count, tf.int64), 1))
+    return tf.where(is_rows, steps.sum_as_mean(ones), ones)

@@ -8,8 +8,8 @@ import functools
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, metrics, ops
-from lockstep.frontends import steps
+from lockstep import batchnorm, hooks, means, metrics, ops
+from lockstep.frontends import steps, tf_keras_weak
 from lockstep.slices import current, part as parts
 
 
@@ -20,7 +20,9 @@ def attach():
     _attach_steps(training.Model)
     _attach_losses()
     _attach_batchnorm()
+    tf_keras_weak.attach()
     steps.attach_stops(callbacks.CallbackList, "tf_keras")
+    steps.attach_expectation(callbacks.CallbackList)
     metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
         read=lambda variable: variable.read_value(), assign=lambda variable, value: variable.assign(value),
         compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras"))
@@ -124,9 +126,11 @@ def _attach_losses():
     @hooks.wrap(losses_utils, "reduce_weighted_loss")
     def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
         loss = original(weighted_losses, reduction)
-        if reduction != "sum" or not steps.is_sliced() or weighted_losses.shape.rank == 0:
+        if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
             return loss
-        return steps.sum_as_mean(loss)
+        if reduction == "sum":
+            loss = steps.sum_as_mean(loss)
+        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else loss
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ import contextlib
 import threading
 
 import tensorflow as tf
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from lockstep.slices.part import WHOLE, Part
 
 _local = threading.local()
 _delivered = WHOLE
+_thread = None  # that it was delivered to
 _variable = None
 
 
@@ -64,13 +66,19 @@ def graphs_around(graph):
 
 def numbered(name):
     """A name for a collective that the code being traced may make several times; they may run at the same time, so they
-    are numbered in the outermost function that is being traced.  That is the same on all ranks."""
+    are numbered in the function that is being traced.
+
+    Not in the function around it: how often that traces this one (twice if variables are made, again for another
+    shape) may differ between ranks.  Two functions inside one have different names, as a rule."""
     if tf.executing_eagerly():
         return name
-    *_, outermost = graphs_around(tf.compat.v1.get_default_graph())
-    uses = getattr(outermost, "_lockstep_names", None)
+    graphs = list(graphs_around(tf.compat.v1.get_default_graph()))
+    function = next((graph for graph in graphs if not isinstance(graph, ControlFlowFuncGraph)), graphs[-1])
+    if function is not graphs[-1]:
+        name = f"{name}@{function.name}"
+    uses = getattr(function, "_lockstep_names", None)
     if uses is None:
-        uses = outermost._lockstep_names = {}
+        uses = function._lockstep_names = {}
     uses[name] = uses.get(name, 0) + 1
     return name if uses[name] == 1 else f"{name}/{uses[name]}"
 
@@ -111,10 +119,15 @@ def is_delivering_slices():
     return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
+def is_delivered_here():
+    """Is this the thread that got it?  Functions of a script may also run in threads of tf.data."""
+    return _thread == threading.get_ident()
+
+
 def deliver(part):
     """A loop in Python got rows of this part."""
-    global _delivered
-    _delivered = part
+    global _delivered, _thread
+    _delivered, _thread = part, threading.get_ident()
     if _variable is not None:
         _variable.assign(_numbers(part))
 

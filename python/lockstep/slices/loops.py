@@ -173,9 +173,10 @@ def _own_in_graph(element):
 
 
 def attach():
+    gradients.listen(note_gradient)
+    _attach_functions()
     if world.size == 1 or native.setting("SHARD") == "off":
         return
-    gradients.listen(note_gradient)
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_create_iterator")
     def create_iterator(original, self, dataset):
@@ -200,6 +201,9 @@ def attach():
     for module in (operators, control_flow):
         _attach_for(module)
 
+
+def _attach_functions():
+    """Also where nothing is cut: a call of a function that trains is a step, which is counted and recorded."""
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
         current.recall((args, kwargs))

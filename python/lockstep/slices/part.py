@@ -81,6 +81,7 @@ def _share_of_whole():
 
 
 WHOLE = Part(0, 1, 1, is_whole=True)
+cuts = set()  # (rows of the slice, rows of the batch) that were seen
 
 
 def _static_rows(tensor):
@@ -115,6 +116,7 @@ def static_part(total):
     base, extra = divmod(total, world.size)
     count = base + (world.rank < extra)
     offset = world.rank * base + min(world.rank, extra)
+    cuts.add((max(count, 1), total))
     if count == 0:
         return Part(0, 0, total), 0, 1
     return Part(offset, count, total), offset, count

@@ -2,7 +2,9 @@
 """Batch normalisation with the statistics of whatever part of the batch a process computes.
 
 The numbers depend on how many processes share a batch (each normalises with its own rows), so they are held against
-bands: the network must learn, its moving averages must describe the data, and what is predicted must follow from them."""
+bands: the network must learn, its moving averages must describe the data, and what is predicted must follow from them.
+Statistics of 16 rows are noisy, and so is the accuracy while training: one process that normalises each third of its batches
+by itself ends at 0.90, where whole batches give more than 0.93."""
 import keras
 import numpy as np
 from keras import layers
@@ -18,6 +20,6 @@ model.compile(optimizer=keras.optimizers.Adam(0.02), metrics=["accuracy"],
 history = model.fit(rows, labels, batch_size=48, epochs=8, verbose=0)
 norm = model.get_layer("norm")
 mean, deviation = np.asarray(norm.moving_mean), np.sqrt(np.asarray(norm.moving_variance))
-print("learned", history.history["accuracy"][-1] > 0.93, model.evaluate(rows, labels, verbose=0)[1] > 0.93)
+print("learned", history.history["accuracy"][-1] > 0.85, model.evaluate(rows, labels, verbose=0)[1] > 0.93)
 print("mean", np.all(np.abs(mean - rows.mean(0)) < 0.25 * rows.std(0)))
 print("deviation", np.all(np.abs(deviation / rows.std(0) - 1) < 0.15))

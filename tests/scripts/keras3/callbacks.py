@@ -18,16 +18,15 @@ class StopBelow(keras.callbacks.Callback):
 
 
 class TimeLimit(keras.callbacks.Callback):
-    """Different processes see different clocks."""
-
-    def on_train_begin(self, logs=None):
-        self.end = time.monotonic() + 0.6
+    """Different processes see different clocks; the first epoch, which compiles, does not count."""
 
     def on_train_batch_end(self, batch, logs=None):
         time.sleep(0.01)
 
     def on_epoch_end(self, epoch, logs=None):
-        if time.monotonic() > self.end:
+        if epoch == 0:
+            self.end = time.monotonic() + 0.4
+        elif time.monotonic() > self.end:
             self.model.stop_training = True
 
 

@@ -22,6 +22,7 @@ train_step = tf.train.GradientDescentOptimizer(learning_rate).minimize(cost)
 correct = tf.equal(tf.argmax(pred, 1), tf.argmax(y, 1))
 accuracy = tf.reduce_mean(tf.cast(correct, tf.float32))
 hits = tf.reduce_sum(tf.cast(correct, tf.int32))
+names = tf.string_join(["class", tf.as_string(tf.argmax(pred, 1))], "_")
 
 with tf.Session() as sess:
     sess.run(tf.global_variables_initializer())
@@ -30,12 +31,13 @@ with tf.Session() as sess:
         avg_cost, seen, right = 0.0, 0, 0
         for start in range(0, len(images), batch_size):
             feed = {x: images[start:start + batch_size], y: labels[start:start + batch_size]}
-            _, c, acc, n, p = sess.run([train_step, cost, accuracy, hits, pred], feed_dict=feed)
+            _, c, acc, n, p, guessed = sess.run([train_step, cost, accuracy, hits, pred, names], feed_dict=feed)
             assert p.shape == (len(feed[x]), 10), p.shape
             avg_cost += c * len(p)
             right += n
             seen += len(p)
         print("epoch %d cost %.6f, %d of %d right, last batch %d, %.4f" % (epoch, avg_cost / seen, right, seen, len(p), acc))
+        print("last guesses", b" ".join(guessed[-3:]).decode())
     print("accuracy", "%.4f" % accuracy.eval({x: images, y: labels}), "cost", "%.6f" % sess.run(cost, {x: images, y: labels}))
     # The last batch has one sample.
     for start in range(0, 33, 32):

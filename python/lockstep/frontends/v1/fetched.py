@@ -8,7 +8,6 @@
   anything else       as it is on this rank
 
 Only what was computed from the slice is changed; what came through a reduced gradient is global already."""
-import pickle
 
 import numpy as np
 import tensorflow as tf
@@ -105,9 +104,19 @@ def _has_open_rows(tensor):
 
 def _all_rows(rows, name):
     if rows.dtype.hasobject:
-        return np.concatenate([pickle.loads(part) for part in host.allgather_bytes(pickle.dumps(rows), name)])
+        return _all_texts(rows, name)
     if rows.dtype.name in host.DTYPES:
         return host.allgather(rows, name)[0]
     as_bytes = np.frombuffer(np.ascontiguousarray(rows).tobytes(), np.uint8).reshape(len(rows), -1)
     together, _ = host.allgather(as_bytes, name)
     return np.frombuffer(together.tobytes(), rows.dtype).reshape(-1, *rows.shape[1:])
+
+
+def _all_texts(rows, name):
+    """A fetched string tensor is an array of bytes objects."""
+    lengths, _ = host.allgather(np.vectorize(len, otypes=[np.int64])(rows), f"{name}/lengths")
+    together = b"".join(host.allgather_bytes(b"".join(rows.flat), f"{name}/bytes"))
+    ends = np.cumsum(lengths)
+    texts = np.empty(lengths.size, object)
+    texts[:] = [together[end - length:end] for end, length in zip(ends.tolist(), lengths.flat)]
+    return texts.reshape(lengths.shape)

@@ -4,8 +4,10 @@
 
 Each side is a process of its own on the same core, started once; the file is in the page cache.  Speed is that of the
 median round, memory what a read adds at its peak.  On a machine that others use look at the ratio by CPU, of processor time.
-2 ranks: bench/read/scale."""
+2 ranks: bench/read/scale.py."""
 import argparse
+import importlib.util
+import json
 import os
 import statistics
 import subprocess
@@ -43,10 +45,9 @@ def work(number, side, path, core):
 
 class Worker:
     def __init__(self, number, side, path, core):
-        settings = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT / "python"),
-                    "LOCKSTEP_LIB": os.environ.get("LOCKSTEP_LIB") or str(library_folder())}
         self.process = subprocess.Popen([sys.executable, __file__, "--worker", str(number), side, path, str(core)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=settings)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env={**os.environ, **settings(), "TF_CPP_MIN_LOG_LEVEL": "3"})
         if self.process.stdout.readline().strip() != "ready":
             sys.exit(f"bench: {side} cannot read {path}")
 
@@ -61,14 +62,19 @@ class Worker:
         self.process.wait()
 
 
-def library_folder():
-    for name in ("openmpi", "mpich"):
-        if (ROOT / "build" / name / "lib").is_dir():
-            return ROOT / "build" / name / "lib"
-    sys.exit("bench: nothing is built; run make build")
+def settings():
+    """For a checkout: its package and its build.  An installed package finds both by itself."""
+    if not (ROOT / "python" / "lockstep").is_dir():
+        return {}
+    found = os.environ.get("LOCKSTEP_LIB") or next((str(ROOT / "build" / name / "lib") for name in ("openmpi", "mpich")
+                                                    if (ROOT / "build" / name / "lib").is_dir()), None)
+    if found is None:
+        sys.exit("bench: nothing is built; run make build")
+    return {"PYTHONPATH": str(ROOT / "python"), "LOCKSTEP_LIB": found}
 
 
 def compare(number, folder, rounds, core):
+    """One row of the table: what was measured of a case."""
     case = CASES[number]
     path = case.make(folder)
     workers = {side: Worker(number, side, path, core) for side in ("ours", "peer")}
@@ -81,11 +87,20 @@ def compare(number, folder, rounds, core):
     assert results["ours"][0][2] == results["peer"][0][2], "the two sides read different bytes"
     Path(path).unlink()
     speeds = {side: measured[0][2] / median(measured, 0) / 1e6 for side, measured in results.items()}
-    peaks = {side: max(peak for *_, peak in measured) / 1e6 for side, measured in results.items()}
-    ratio = speeds["ours"] / speeds["peer"]
-    ratio_of_work = median(results["peer"], 1) / median(results["ours"], 1)
-    return (f"{case.name:26} {case.peer_name:16} {speeds['ours']:9.0f} {speeds['peer']:7.0f} {ratio:7.2f} {ratio_of_work:7.2f} "
-            f"{case.target:7.2f} {'ok' if ratio >= case.target else 'LESS':>5} {peaks['ours']:8.0f} {peaks['peer']:8.0f}")
+    return {"file": case.name, "peer": case.peer_name, "target": case.target, "speed": speeds,
+            "ratio": speeds["ours"] / speeds["peer"], "ratio_by_cpu": median(results["peer"], 1) / median(results["ours"], 1),
+            "peak": {side: max(peak for *_, peak in measured) / 1e6 for side, measured in results.items()}}
+
+
+def line_of(row):
+    return (f"{row['file']:26} {row['peer']:16} {row['speed']['ours']:9.0f} {row['speed']['peer']:7.0f} {row['ratio']:7.2f} "
+            f"{row['ratio_by_cpu']:7.2f} {row['target']:7.2f} {'ok' if row['ratio'] >= row['target'] else 'LESS':>5} "
+            f"{row['peak']['ours']:8.0f} {row['peak']['peer']:8.0f}")
+
+
+def lacking(case):
+    """A module that the case needs and that is not there."""
+    return next((name for name in case.needs if importlib.util.find_spec(name) is None), None)
 
 
 def median(measured, number):
@@ -96,19 +111,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, help="reads of each side")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core that both sides run on")
-    parser.add_argument("--case", default="", help="only cases whose name contains this")
+    parser.add_argument("--case", action="append", default=[], help="only cases whose name contains this; more than once")
+    parser.add_argument("--json", help="write the numbers into this file")
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         number, side, path, core = args.worker
         return work(int(number), side, path, int(core))
+    chosen = [number for number, case in enumerate(CASES)
+              if not args.case or any(text.lower() in case.name.lower() for text in args.case)]
+    if not chosen:
+        sys.exit(f"bench: no case is called {' or '.join(args.case)}; there are: {', '.join(case.name for case in CASES)}")
     print(f"# python {sys.version.split()[0]}, core {args.core}, {args.rounds} rounds, warm page cache")
     print(f"{'# file':26} {'peer':16} {'ours MB/s':>9} {'peer':>7} {'ratio':>7} {'by CPU':>7} {'target':>7} {'':5} {'ours MB':>8} "
           f"{'peer MB':>8}")
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, case in enumerate(CASES):
-            if args.case.lower() in case.name.lower():
-                print(compare(number, Path(folder), args.rounds, args.core), flush=True)
+        for number in chosen:
+            if lacking(CASES[number]):
+                print(f"{CASES[number].name:26} {CASES[number].peer_name:16} left out: {lacking(CASES[number])} is not installed")
+                continue
+            rows.append(compare(number, Path(folder), args.rounds, args.core))
+            print(line_of(rows[-1]), flush=True)
+    if args.json:
+        Path(args.json).write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

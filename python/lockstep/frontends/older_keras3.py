@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of Keras 3.3 to 3.6, which has a method for each function that Trainer._make_function makes since then.
+
+Seam: make_train_function and make_test_function.  The functions they make call self.train_step when they are traced: while one
+of them runs, the model has a step of ours in its place."""
+import contextlib
+
+from lockstep import hooks
+from lockstep.frontends import steps
+
+
+def attach_steps(trainer_class, choosing):
+    """choosing(make) is the function that picks, for each iterator, one of those that make(step) gives."""
+    for kind in ("train", "test"):
+        _attach_step(trainer_class, kind, choosing)
+
+
+def _attach_step(trainer_class, kind, choosing):
+    name = f"{kind}_function"
+
+    @hooks.wrap(trainer_class, f"make_{name}")
+    def make_function(original, self, force=False):
+        if getattr(self, name) is not None and not force:
+            return getattr(self, name)
+
+        def make(step):
+            kept = getattr(self, name)
+            original(self, True)  # each has traces of its own
+            made = _with_step(getattr(self, name), self, f"{kind}_step", step)
+            setattr(self, name, kept)
+            return made
+
+        function = choosing(make)
+        setattr(self, name, steps.counted(function, self) if kind == "train" else function)
+        return getattr(self, name)
+
+
+def _with_step(function, model, name, step):
+    def function_with_step(iterator):
+        with _replaced(model, name, step(getattr(model, name))):
+            return function(iterator)
+
+    return function_with_step
+
+
+@contextlib.contextmanager
+def _replaced(model, name, step):
+    """Not with setattr: Keras tracks attributes."""
+    own = model.__dict__
+    before = own.get(name)
+    own[name] = step
+    try:
+        yield
+    finally:
+        if before is None:
+            del own[name]
+        else:
+            own[name] = before

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tape gives each rank, and when gradients are handed over.  Run on every rank; the numbers of whole scripts are
+compared in tests/scripts, and test_tape.py looks at the trace of the last part."""
+import time
+
+import keras
+import lockstep
+import numpy as np
+import tensorflow as tf
+
+rank, size = lockstep.rank(), lockstep.size()
+PAUSE_S = 0.3
+STEPS = 6
+
+
+def equal(actual, expected):
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-6)
+
+
+# ---- gradients with respect to inputs --------------------------------------------------------------------------
+
+weight = tf.Variable(2.0, name="weight")
+mean_of_squares = np.mean([(r + 1.0) ** 2 for r in range(size)])
+
+
+def both(x):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        loss = weight * x**2
+    together = tape.gradient(loss, [weight, x])
+    return [*together, tape.gradient(loss, x)]
+
+
+def nested(x):
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            guess = weight * x**2
+        slope = inner.gradient(guess, x)
+    return slope, outer.gradient(slope, weight)
+
+
+def with_gradients(x):
+    loss = weight * x**2
+    return tf.gradients(loss, x) + tf.gradients(loss, [weight])
+
+
+def check_gradients_of_inputs_stay_local():
+    x = tf.constant([rank + 1.0])  # not a scalar: those that a function which trains returns are numbers of all ranks
+    for function in (both, tf.function(both)):
+        of_weight, *of_inputs = function(x)
+        equal(of_weight, mean_of_squares)
+        equal(of_inputs, [[4.0 * (rank + 1)]] * 2)
+    for function in (nested, tf.function(nested)):
+        of_input, of_weight = function(x)
+        equal(of_input, [4.0 * (rank + 1)])
+        equal(of_weight, np.mean([2.0 * (r + 1) for r in range(size)]))
+    of_input, of_weight = tf.function(with_gradients)(x)
+    equal(of_input, [4.0 * (rank + 1)])
+    equal(of_weight, mean_of_squares)
+
+
+# ---- gradients that are only looked at -------------------------------------------------------------------------
+
+def look_and_train(variable, x):
+    with tf.GradientTape(persistent=True) as tape:
+        loss = variable * x
+        other = variable**2 * x
+    looked_at = tape.gradient(other, variable)
+    tape.gradient(other, variable)  # used by nobody: in a function it is not even computed
+    variable.assign_sub(0.1 * tape.gradient(loss, variable))
+    return looked_at
+
+
+def check_gradients_only_looked_at_do_no_harm():
+    x = tf.constant(rank + 1.0)
+    mean = (size + 1) / 2
+    for make in (lambda function: function, tf.function):
+        variable = tf.Variable(1.0, name="looked_at")
+        step = make(look_and_train)
+        for i in range(4):
+            equal(step(variable, x), 2 * (1 - 0.1 * mean * i) * mean)
+        equal(variable, 1 - 0.4 * mean)
+
+
+# ---- reducing while the backward pass goes on ------------------------------------------------------------------
+
+@tf.custom_gradient
+def slow_backwards(x):
+    """x; its gradient takes a while, so that those of the layers behind it are long there when those before it come."""
+    def wait(value):
+        time.sleep(PAUSE_S)
+        return value
+
+    return tf.identity(x), lambda grad: tf.ensure_shape(tf.numpy_function(wait, [grad], grad.dtype), grad.shape)
+
+
+class Slow(keras.layers.Layer):
+    def call(self, inputs):
+        return slow_backwards(inputs)
+
+
+def train_with_overlap():
+    first, middle, last = (tf.Variable(tf.ones([8, 8]), name=f"function_{name}") for name in ("first", "middle", "last"))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(slow_backwards(x @ first) @ middle @ last)
+        for grad, variable in zip(tape.gradient(loss, [first, middle, last]), [first, middle, last]):
+            variable.assign_sub(0.1 * grad)
+
+    for _ in range(STEPS):
+        step(tf.ones([4, 8]))
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8, name="keras_first"), Slow(),
+                              keras.layers.Dense(8, name="keras_middle"), keras.layers.Dense(1, name="keras_last")])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8 * STEPS, 8)), np.ones((8 * STEPS, 1)), batch_size=8, verbose=0)
+
+
+check_gradients_of_inputs_stay_local()
+check_gradients_only_looked_at_do_no_harm()
+train_with_overlap()
+print(f"rank {rank} of {size} is right", flush=True)

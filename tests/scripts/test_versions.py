@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts with older TensorFlows, from the same build: each has an environment of its own below build/."""
+import os
+import subprocess
+import sys
+
+import pytest
+from jobs import ROOT
+from test_scripts import HERE, Case, check_case
+
+pytestmark = pytest.mark.long
+
+# With the Keras of their time.
+VERSIONS = {"2.16.2": ["keras==3.3.3", "tf_keras==2.16.0"], "2.18.1": ["keras==3.8.0", "tf_keras==2.18.0"]}
+SCRIPTS = {"keras3": ["dense.py", "dense.py jit", "weighting.py", "inputs.py"], "tf_keras": ["fit.py", "steps.py"],
+           "loops": ["linear.py function", "linear.py xla", "linear.py graph"], "v1": ["softmax_feed.py", "monitored.py"]}
+
+
+def environment(version):
+    """The Python of an environment with this TensorFlow, made once."""
+    if sys.version_info >= (3, 13):
+        pytest.skip(f"there is no TensorFlow {version} for Python {sys.version_info.major}.{sys.version_info.minor}")
+    folder = ROOT / "build" / f"tensorflow-{version}"
+    python, finished = folder / "bin" / "python", folder / "finished"
+    if not finished.exists():
+        base = os.path.join(sys.base_prefix, "bin", "python3")
+        subprocess.run([base, "-m", "venv", "--clear", folder], check=True, timeout=120)
+        made = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"tensorflow-cpu=={version}",
+                               *VERSIONS[version]], capture_output=True, text=True, timeout=900)
+        if made.returncode != 0:
+            pytest.skip(f"TensorFlow {version} could not be installed: {made.stderr.strip()[-200:]}")
+        finished.touch()
+    return python
+
+
+@pytest.mark.parametrize("line", [f"{folder}/{script}" for folder, scripts in SCRIPTS.items() for script in scripts])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_same_as_one_process_with_an_older_tensorflow(version, line, tmp_path):
+    folder, _, script = line.partition("/")
+    case = Case(HERE / folder, script)
+    case.python = environment(version)
+    check_case(case, [2], tmp_path)
