@@ -41,6 +41,7 @@ _LARGEST = 2**31 - 1
 _lock = threading.Lock()
 _seed = None  # agreed
 _stream = None  # of numbers drawn outside graphs
+_stateful_listeners = []
 _drawn = weakref.WeakKeyDictionary()  # graph: how many operators in it had no seed
 
 
@@ -70,6 +71,11 @@ def once_drawn():
             job = {"seed": int.from_bytes(os.urandom(16), "little")}
             folder.put_text(state, folder.JOB, job)
     return job["seed"]
+
+
+def listen_to_stateful(function):
+    """Calls function(name) when an operator that keeps its state to itself is to draw numbers for a slice, in a graph."""
+    _stateful_listeners.append(function)
 
 
 def stream():
@@ -176,6 +182,9 @@ def _attach_drawing(module, name, with_rank):
         is_rows = False if first is None else _is_rows(first, part)
         if is_rows is False:
             return original(shape, *args, **kwargs)
+        if with_rank is _with_rank_in_seed and not tf.executing_eagerly():
+            for function in _stateful_listeners:
+                function(name)
         if _is_exact(is_rows):
             return _rows_of_batch(original, shape, first, is_rows, part, args, kwargs)
         own_args, own_kwargs = with_rank(args, kwargs)

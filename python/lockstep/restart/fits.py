@@ -6,7 +6,7 @@ step(), and fit_ends; and it knows how to draw batches without computing on them
 import json
 import sys
 
-from lockstep import gradients, host, native, say, world
+from lockstep import gradients, host, native, randomness, say, world
 from lockstep.restart import contents, folder, wishes, writer
 
 END_CODE = 75  # EX_TEMPFAIL of sysexits.h: start again to go on
@@ -66,6 +66,7 @@ def attach():
     wishes.attach()
     gradients.listen_to_steps(_note_step)
     gradients.listen(_note_graph)
+    randomness.listen_to_stateful(_note_stateful)
     _keep_errors()
 
 
@@ -210,6 +211,12 @@ def _note_graph():
     if not tf.executing_eagerly() and not tf.inside_function() and _current is None:
         say.once("LOCKSTEP_STATE: snapshots are made in fit() only, and this script trains in a Session. After a failure it begins "
                  "again, unless it restores a checkpoint itself (MonitoredTrainingSession with checkpoint_dir does, Saver)")
+
+
+def _note_stateful(name):
+    if _current is not None:
+        say.once(f"LOCKSTEP_STATE: the numbers that {name} draws inside of a graph begin anew after a restart: the result will then not be "
+                 "that of an undisturbed run (Dropout of tf_keras, tf.random.uniform; use Keras 3's layers or tf.random.Generator)")
 
 
 # ---- errors of the script ------------------------------------------------------------------------------------

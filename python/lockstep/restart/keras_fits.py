@@ -25,7 +25,7 @@ def attach_keras():
     iterator_class = trainer.TFEpochIterator
     name = "_enumerate_iterator" if hasattr(iterator_class, "_enumerate_iterator") else "enumerate_epoch"
     original_batches = getattr(iterator_class, name)
-    _attach_fit(trainer.TensorFlowTrainer)
+    _attach_fit(trainer.TensorFlowTrainer, begins_later=True)
     _attach_begin(callback_list.CallbackList)
 
     @hooks.wrap(iterator_class, "__init__")
@@ -49,7 +49,7 @@ def attach_tf_keras():
     from tf_keras.src import callbacks
     from tf_keras.src.engine import data_adapter, training
     original_steps = data_adapter.DataHandler.steps
-    _attach_fit(training.Model)
+    _attach_fit(training.Model, begins_later=False)
     _attach_begin(callbacks.CallbackList)
 
     @hooks.wrap(data_adapter.DataHandler, "enumerate_epochs")
@@ -68,7 +68,8 @@ def attach_tf_keras():
         return _told(fit, original(self))
 
 
-def _attach_fit(model_class):
+def _attach_fit(model_class, begins_later):
+    """begins_later: fit() is told to begin with the epoch in which it was."""
     signature = inspect.signature(model_class.fit)
 
     @hooks.wrap(model_class, "fit")
@@ -76,7 +77,11 @@ def _attach_fit(model_class):
         current = fits.fit_begins(self)
         if current is None:
             return original(self, *args, **kwargs)
-        current.first_epoch = signature.bind_partial(self, *args, **kwargs).arguments.get("initial_epoch", 0)
+        given = signature.bind_partial(self, *args, **kwargs).arguments
+        current.first_epoch = given.get("initial_epoch", 0)
+        if current.snapshot is not None and begins_later:
+            args, kwargs = (), {**given, "initial_epoch": _PAST_ALL if current.has_ended else current.first_epoch + current.position[0]}
+            del kwargs["self"]
         before = getattr(self, "_initial_epoch", None)
         try:
             history = original(self, *args, **kwargs)
@@ -193,16 +198,16 @@ def _draw(fit, item):
 # ---- going on ------------------------------------------------------------------------------------------------
 
 def _go_on_in_keras(fit):
-    """Before the first epoch: those that are done are drawn, and fit() is told to begin with the next."""
+    """Before the first epoch: those that are done are drawn."""
     epochs, batches = fit.position
-    for fit.epochs in range(epochs):
+    for _ in range(epochs):
         _draw_epoch(fit)
     fit.epochs = epochs
-    fit.model._initial_epoch = fit.first_epoch + epochs
     if fit.has_ended:
         _draw_epoch(fit, batches)
         fits.restore(fit)  # on_train_end sees it
-        fit.model._initial_epoch = _PAST_ALL
+    if getattr(fit.model, "_initial_epoch", None):  # a BackupAndRestore of the script has found its own file
+        fit.model._initial_epoch = None
 
 
 def _tf_keras_epochs(fit, epochs):
