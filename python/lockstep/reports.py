@@ -34,7 +34,8 @@ def attach():
 def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
-        tf.compat.v1.get_default_graph()._lockstep_reports = True
+        # What it works on now: where the function is that of a loop, tf.data's scope is around it again when it returns.
+        tf.compat.v1.get_default_graph()._lockstep_reports = current.now()
 
 
 def _is_number(value):
@@ -47,19 +48,18 @@ def _reporting(python_func):
     @functools.wraps(python_func)
     def function(*args, **kwargs):
         result = python_func(*args, **kwargs)
-        if getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", False):
-            return _with_numbers_of_all(result)
-        return result
+        part = getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", None)
+        return result if part is None else _with_numbers_of_all(result, part)
 
     return function
 
 
-def _with_numbers_of_all(result):
+def _with_numbers_of_all(result, part):
     flat = tf.nest.flatten(result)
     numbers = [i for i, value in enumerate(flat) if _is_number(value)]
     own = [flat[i] for i in numbers]
     names = [current.numbered("number") for _ in own]
-    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **current.now().reduction())
+    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **part.reduction())
     for i, value, number in zip(numbers, own, reduced):
         number.set_shape(())
         flat[i] = _with_derivative_of(value, number)
