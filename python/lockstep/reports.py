@@ -48,7 +48,8 @@ def _reporting(python_func):
     def function(*args, **kwargs):
         result = python_func(*args, **kwargs)
         if getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", False):
-            return _with_numbers_of_all(result)
+            with current.no_scope():  # of a tf.data function: the loop's body was traced without it (loops.py)
+                return _with_numbers_of_all(result)
         return result
 
     return function
