@@ -34,8 +34,7 @@ def attach():
 def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
-        # What it works on now: where the function is that of a loop, tf.data's scope is around it again when it returns.
-        tf.compat.v1.get_default_graph()._lockstep_reports = current.now()
+        tf.compat.v1.get_default_graph()._lockstep_reports = True
 
 
 def _is_number(value):
@@ -48,18 +47,20 @@ def _reporting(python_func):
     @functools.wraps(python_func)
     def function(*args, **kwargs):
         result = python_func(*args, **kwargs)
-        part = getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", None)
-        return result if part is None else _with_numbers_of_all(result, part)
+        if getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", False):
+            with current.no_scope():  # of a tf.data function: the loop's body was traced without it (loops.py)
+                return _with_numbers_of_all(result)
+        return result
 
     return function
 
 
-def _with_numbers_of_all(result, part):
+def _with_numbers_of_all(result):
     flat = tf.nest.flatten(result)
     numbers = [i for i, value in enumerate(flat) if _is_number(value)]
     own = [flat[i] for i in numbers]
     names = [current.numbered("number") for _ in own]
-    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **part.reduction())
+    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **current.now().reduction())
     for i, value, number in zip(numbers, own, reduced):
         number.set_shape(())
         flat[i] = _with_derivative_of(value, number)

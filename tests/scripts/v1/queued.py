@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input from queues, filled by threads of the graph; run by a Supervisor, which restores what it finds."""
 import os
+import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -33,4 +34,5 @@ def train(epochs):
 
 
 train(2)
+time.sleep(1.1)  # names of event files have seconds in them
 train(1)
