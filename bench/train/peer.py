@@ -26,8 +26,6 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=optio
 with strategy.scope():
     keras.utils.set_random_seed(7)
     model, x, y = models.build(args.model, args.batch * 4)
-    optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
-    optimizer.build(model.trainable_variables)
 data = tf.data.Dataset.from_tensor_slices((x, y)).batch(args.batch, drop_remainder=True).repeat()
 batches = iter(strategy.experimental_distribute_dataset(data))
 
