@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep.DataSet, as MaTEx's scripts use it."""
+import collections
 import inspect
 
 import datafiles
 import lockstep
 import numpy as np
 import pytest
+from lockstep.data import order
 from lockstep.data.part import Part
 
 RNG = np.random.default_rng(1)
@@ -107,6 +109,27 @@ def test_batches_go_round_and_are_shared_by_the_ranks(as_ranks, mnist):
         assert sum(len(one.next_train_batch()[0]) for one in sets) == 40
         assert sum(len(one.next_test_batch()[1]) for one in sets) == 10
         assert sum(len(one.next_validation_batch()[1]) for one in sets) == 10
+
+
+def test_each_round_gives_every_row_once(as_ranks, mnist):
+    """101 rows do not divide by 3, nor 303 by 20; a batch may hold the end of a round and the beginning of the next."""
+    sets = as_ranks(3, "MNIST", 20, 10, data_directory=str(mnist[0]))
+    came = collections.Counter()
+    for _ in range(16):
+        came.update(row.tobytes() for one in sets for row in one.next_train_batch()[0])
+    assert len(came) == 101 and set(came.values()) == {3, 4} and sum(came.values()) == 320
+
+
+def test_ranks_that_hold_different_numbers_of_rows_take_turns_until_theirs_are_out():
+    held = [5, 0, 2]
+    assert [order.given(total, held) for total in range(8)] == [
+        [0, 0, 0], [1, 0, 0], [1, 0, 1], [2, 0, 1], [2, 0, 2], [3, 0, 2], [4, 0, 2], [5, 0, 2]]
+    assert order.given(7 + 3, held) == [5 + 2, 0, 2 + 1]
+    for held in ([11, 10, 10], [1, 9, 3, 3], [4]):
+        for total in range(3 * sum(held)):
+            before, after = order.given(total, held), order.given(total + 1, held)
+            assert sum(before) == total and sum(after) == total + 1
+            assert all(b <= a <= b + 1 for b, a in zip(before, after))
 
 
 def test_no_batch_size_is_matexs_warning(as_ranks, mnist):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep.DataSet: MaTEx's class, so that MaTEx's scripts run; its arrays are this rank's rows, its batches this rank's
 share of the batch in the script."""
+import numpy as np
+
 from lockstep.data import mark, order
 from lockstep.data import part as parts
 from lockstep.data.families import cifar, csv, hdf5, mnist, pnetcdf
 
 FAMILIES = {"MNIST": mnist.load, "CIFAR10": cifar.load_10, "CIFAR100": cifar.load_100, "CSV": csv.load,
             "PNETCDF": pnetcdf.load, "HDF5": hdf5.load}
+SPLITS = ("train", "validation", "test")
 
 
 class DataSet:
@@ -29,7 +32,16 @@ class DataSet:
         self.training_data, self.training_labels = self._marked(splits.get("train"))
         self.validation_data, self.validation_labels = self._marked(splits.get("validation"))
         self.testing_data, self.testing_labels = self._marked(splits.get("test"))
-        self._taken = {"train": (0, 0), "validation": (0, 0), "test": (0, 0)}
+        self._held = self._rows_of_ranks(splits)
+        self._taken = dict.fromkeys(SPLITS, 0)  # rows, of all ranks together
+
+    def _rows_of_ranks(self, splits):
+        """For each split the rows that each rank holds."""
+        own = np.array([len(splits[name][0]) if splits.get(name) is not None else 0 for name in SPLITS], np.int64)
+        if self._part.allgather is None:
+            return {name: [count] for name, count in zip(SPLITS, own.tolist())}
+        every = np.frombuffer(b"".join(self._part.allgather(own.tobytes())), np.int64).reshape(-1, len(SPLITS))
+        return {name: every[:, i].tolist() for i, name in enumerate(SPLITS)}
 
     def _marked(self, split):
         if split is None:
@@ -55,9 +67,8 @@ class DataSet:
     def _next(self, name, size, data, labels):
         if data is None:
             raise ValueError(f"this data set has no rows for {name}")
-        dealt, at = self._taken[name]
-        count = order.share(dealt, size, self._part)[1]
-        held = len(data)  # none, where a split has fewer rows than there are ranks
-        rows = [(at + i) % held for i in range(count)] if held else []
-        self._taken[name] = dealt + size, (at + len(rows)) % max(1, held)
+        held, taken = self._held[name], self._taken[name]
+        self._taken[name] = taken + size
+        first, end = (order.given(total, held)[self._part.rank] for total in (taken, taken + size))
+        rows = [i % len(data) for i in range(first, end)]
         return [data[rows], None if labels is None else labels[rows]]

@@ -41,3 +41,29 @@ def share(done, batch, part):
 def _dealt(total, size, rank):
     """How many of `total` cards rank gets when they are dealt one by one."""
     return total // size + (rank < total % size)
+
+
+def given(total, held):
+    """How many rows each rank has given after `total`, dealt like cards: ranks hold rows of their own, and begin again
+    together when all of them were given."""
+    rounds, rest = divmod(total, sum(held))
+    turns = _whole_turns(rest, held)
+    counts = [min(turns, rows) for rows in held]
+    left = rest - sum(counts)
+    for rank, rows in enumerate(held):
+        if left > 0 and rows > turns:
+            counts[rank] += 1
+            left -= 1
+    return [rounds * rows + count for rows, count in zip(held, counts)]
+
+
+def _whole_turns(total, held):
+    """How often everybody who still had a row gave one."""
+    turns, players = 0, len(held)
+    for rows in sorted(held):
+        until_next_is_out = (rows - turns) * players
+        if total < until_next_is_out:
+            return turns + total // players
+        total -= until_next_is_out
+        turns, players = rows, players - 1
+    return turns
