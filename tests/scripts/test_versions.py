@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 # With the Keras of their time.
 VERSIONS = {"2.16.2": ["keras==3.3.3", "tf_keras==2.16.0"], "2.18.1": ["keras==3.8.0", "tf_keras==2.18.0"]}
-SCRIPTS = {"keras3": ["dense.py", "dense.py eager"], "tf_keras": ["fit.py", "steps.py"],
+SCRIPTS = {"keras3": ["dense.py", "dense.py jit", "dense.py eager"], "tf_keras": ["fit.py", "steps.py"],
            "loops": ["linear.py function", "linear.py xla", "linear.py graph"], "v1": ["softmax_feed.py", "monitored.py"]}
 
 

@@ -50,6 +50,7 @@ def _attach_steps(trainer_class):
             return steps.counted(function, self) if step_function == self.train_step else function
     else:
         older_keras3.attach_steps(trainer_class, _choosing)
+        older_keras3.attach_variables()
 
     @hooks.wrap(trainer_class, "predict")
     def predict(original, self, x, *args, **kwargs):

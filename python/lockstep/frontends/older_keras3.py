@@ -2,11 +2,24 @@
 """The steps of Keras 3.3 to 3.6, which has a method for each function that Trainer._make_function makes since then.
 
 Seam: make_train_function and make_test_function.  The functions they make call self.train_step when they are traced: while one
-of them runs, the model has a step of ours in its place."""
+of them runs, the model has a step of ours in its place.
+
+Its variables draw their initial values before TensorFlow's are made; variables.py would not see it."""
 import contextlib
 
 from lockstep import hooks
 from lockstep.frontends import steps
+from lockstep.slices import current, part as parts
+
+
+def attach_variables():
+    """Initial values are drawn for the variable, not for the rows of a slice, however many it has."""
+    from keras.src.backend.tensorflow.core import Variable
+    for name in ("__init__", "_deferred_initialize"):
+        @hooks.wrap(Variable, name)
+        def whole(original, self, *args, **kwargs):
+            with current.scope(parts.WHOLE):
+                return original(self, *args, **kwargs)
 
 
 def attach_steps(trainer_class, choosing):
