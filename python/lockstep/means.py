@@ -3,10 +3,10 @@
 
     accuracy = tf.reduce_mean(tf.cast(tf.equal(predicted, labels), tf.float32))
 
-A mean over the rows of the slice becomes that over the rows of the batch.  Rows are recognised by their number; the mean of what
-all ranks have alike stays what it is, so a tensor that happens to have as many rows does no harm, as long as all ranks
-take it for rows.  Under a tape, and
-while a tape goes back, means stay the slice's: gradients flow through them, and those are reduced.
+A mean over the rows of the slice becomes that over the rows of the batch.  Rows are recognised by their number, on all ranks or
+on none: a mask may leave a rank fewer.  The mean of what all ranks have alike stays what it is, so a tensor that happens
+to have as many rows does no harm.  Under a tape, and while a tape goes back, means stay the slice's: gradients flow
+through them, and those are reduced.
 
 Sums stay the slice's: a script may divide them by the rows that it sees.
 
@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.ops import gen_math_ops
 
-from lockstep import hooks, ops, world
+from lockstep import hooks, host, ops, world
 from lockstep.slices import current, weak
 
 _local = threading.local()
@@ -33,9 +33,9 @@ def attach():
     @hooks.wrap(gen_math_ops, "mean")
     def mean(original, input, axis, *args, **kwargs):
         value = original(input, axis, *args, **kwargs)
-        if not is_by_hand(input) or not _is_over_rows(input, axis) or not _is_called_by_script():
+        if not _is_in_loop(input) or not _is_over_rows(input, axis) or not _is_called_by_script():
             return value
-        return of_batch(value)
+        return of_batch(value) if _all_have_rows(input) else value
 
 
 @contextlib.contextmanager
@@ -49,20 +49,28 @@ def off():
 
 
 def is_by_hand(rows):
-    """Are these the rows of a slice, in a loop of the script, where no gradient is taken?"""
+    """Are these the rows of a slice, in a loop of the script, where no gradient is taken?  All ranks ask together."""
+    return _is_in_loop(rows) and _all_have_rows(rows)
+
+
+def _is_in_loop(rows):
+    """Could they be?  All ranks answer alike.  Of batches that were not cut by us (lockstep.data, LOCKSTEP_BATCH=per-rank)
+    nobody knows how many rows they have."""
     if not current.is_delivering_slices() or not current.is_delivered_here():
         return False
     if record.could_possibly_record() or getattr(_local, "is_off", False):
         return False
     shape = getattr(rows, "shape", None)
-    return shape is not None and len(shape) > 0 and shape[0] in _slice_sizes(current.now())
+    return shape is not None and len(shape) > 0 and current.now().is_static and not weak.is_on()
+
+
+def _all_have_rows(rows):
+    own = rows.shape[0] in _slice_sizes(current.now())
+    return bool(host.allreduce(np.array([own], np.int32), "mean/rows", "min")[0])
 
 
 def _slice_sizes(part):
-    """The numbers of rows that slices of this batch have on some rank: all ranks must answer alike.  Of batches that were not cut
-    by us (lockstep.data, LOCKSTEP_BATCH=per-rank) nobody knows."""
-    if not part.is_static or weak.is_on():
-        return ()
+    """The numbers of rows that slices of this batch have on some rank."""
     base, extra = divmod(part.total, world.size)
     return {1} if base == 0 else {base, base + 1} if extra else {base}
 
@@ -71,7 +79,7 @@ def of_batch(mean):
     """The mean over the batch, where every rank has that of its slice."""
     if not mean.dtype.is_floating:
         return mean
-    return tf.reshape(ops.allreduce(mean, "mean", **current.now().reduction()), mean.shape)
+    return tf.reshape(ops.allreduce(mean, "mean", op=ops.WEIGHTED_MEAN, weight=current.now().weight()), mean.shape)
 
 
 def _is_over_rows(input, axis):

@@ -100,6 +100,12 @@ def _outermost(original, hook, kit):
     return hooks.ours(hooked)
 
 
+def is_sum(metric):
+    """Do its variables hold this rank's part of a sum?  Those of other metrics are alike on all ranks."""
+    packages = {base.__module__.split(".")[0] for base in type(metric).__mro__}
+    return _is_sum(type(metric), "tf_keras" if "tf_keras" in packages else "keras")
+
+
 @functools.lru_cache(maxsize=None)
 def _is_sum(cls, package):
     """Does a metric only add to its variables?  The library's own do; a script's do if no method but those that build or

@@ -53,7 +53,7 @@ static ls_status_t make_request(ls_context_h ctx, const ls_tensor_t *tensor, ls_
         ls_request_destroy(request);
         return status;
     }
-    ls_unfinite_look(ctx, tensor);
+    ls_unfinite_look(ctx, tensor, reduce);
     *request_p = request;
     return LS_OK;
 }

@@ -19,15 +19,22 @@ static bool is_gradient(const ls_tensor_t *tensor)
     return ls_dtype_is_float(tensor->dtype) && strncmp(tensor->name, PREFIX, sizeof(PREFIX) - 1) == 0;
 }
 
-void ls_unfinite_look(ls_context_h ctx, const ls_tensor_t *tensor)
+/* A rank without rows has weight 0: what it computed on a row that it was lent is not read. */
+static bool is_read(const ls_reduce_t *reduce)
+{
+    return reduce == NULL || reduce->op != LS_WEIGHTED_MEAN || reduce->weight > 0;
+}
+
+void ls_unfinite_look(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce)
 {
     unsigned line;
     uint64_t at;
     bool     is_nan = false;
 
-    if (ctx->config.nan == LS_NAN_OFF || !is_gradient(tensor) ||
-        ls_finite_all(tensor->dtype, tensor->input, tensor->count) ||
-        atomic_load_explicit(&ctx->expects_unfinite, memory_order_relaxed)) {
+    if (ctx->config.nan == LS_NAN_OFF || !is_gradient(tensor) || !is_read(reduce) ||
+        atomic_load_explicit(&ctx->expects_unfinite, memory_order_relaxed) ||
+        atomic_load_explicit(&ctx->num_unfinite, memory_order_relaxed) >= MAX_LINES ||
+        ls_finite_all(tensor->dtype, tensor->input, tensor->count)) {
         return;
     }
     line = atomic_fetch_add_explicit(&ctx->num_unfinite, 1, memory_order_relaxed);

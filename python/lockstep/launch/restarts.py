@@ -33,7 +33,8 @@ class State:
     def begin(self):
         """Before each start."""
         self._folder.make(self.path)
-        (self.path / self._folder.ERROR).unlink(missing_ok=True)
+        for name in (self._folder.ERROR, self._folder.STOP):
+            (self.path / name).unlink(missing_ok=True)
 
     def clear(self):
         self._folder.clear(self.path)

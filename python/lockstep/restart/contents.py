@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from lockstep import host, native, randomness, variables, world
+from lockstep import host, metrics, native, randomness, variables, world
 
 NOT_KEPT = ("params", "model", "_model", "validation_data")
 # A log file that goes on is another matter than one that begins: keras_fits.py sees to these.
@@ -43,10 +43,12 @@ def plain(value, contents):
     """A value as JSON; arrays go into parts."""
     if value is None or isinstance(value, (bool, int, float, str)) and type(value).__module__ == "builtins":
         return value
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+    if isinstance(value, (np.generic, np.ndarray)) and (value.dtype.kind not in "biuf" or value.dtype.itemsize > 8):
+        raise NotPlain(value.dtype.name)  # JSON has no number for it
+    if isinstance(value, np.generic):
         return {"number": [value.dtype.name, value.item()]}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return {"array": [contents.add(value), value.dtype.name, list(value.shape)]}
+    if isinstance(value, np.ndarray):
+        return {"array": [contents.add(value.copy()), value.dtype.name, list(value.shape)]}  # the callback goes on with its own
     if type(value) in (list, tuple):
         items = [plain(item, contents) for item in value]
         return items if type(value) is list else {"tuple": items}
@@ -167,9 +169,9 @@ def _value(variable):
 
 
 def own_variables(model):
-    """{key: variable} of a model's metrics, which differ between ranks."""
+    """{key: variable} of a model's metrics that sum, which differ between ranks."""
     found = {}
-    for metric in model.metrics:
+    for metric in filter(metrics.is_sum, model.metrics):
         for variable in metric.variables:
             variable = getattr(variable, "_value", variable)
             if isinstance(variable, tf.Variable) and _is_number(variable):

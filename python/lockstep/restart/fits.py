@@ -109,12 +109,14 @@ def fit_ends(fit):
     """It returned.  What it left is kept, or put in place."""
     global _current
     _current = None
-    fit.clock.stop()
     if fit.has_ended:
         restore(fit)  # again: on_train_end may have changed something
         is_there(fit)
     else:
         _keep(fit, f"fit-{fit.number:06}", is_end=True)
+    if fit.clock.must_end():
+        _end("with a snapshot")
+    fit.clock.stop()
 
 
 def is_there(fit):
@@ -144,7 +146,7 @@ def step(fit, epoch):
     if is_due and (fit.epochs, fit.batches) != (0, 0):  # at the beginning there is nothing to keep
         _keep(fit, None, is_end=False, epoch=epoch)
     if must_end:
-        _end()
+        _end("with a snapshot" if (fit.epochs, fit.batches) != (0, 0) else "before the first step of this fit(), with nothing new to keep")
 
 
 def _keep(fit, name, is_end, epoch=0):
@@ -176,7 +178,7 @@ def _report_error():
         say.once(f"error: no snapshot was written ({error}); training goes on, the one before is intact")
 
 
-def _end():
+def _end(how):
     """All ranks are here: the snapshot is brought to the disk, and every rank ends with the same code."""
     writer.wait()
     error = writer.take_error() if world.is_root() else None
@@ -184,7 +186,7 @@ def _end():
     if failed:
         say.once(f"error: no snapshot was written before the end that was asked for ({error})")
     else:
-        _tell(f"ended as asked, with a snapshot in {state}: start again to go on")
+        _tell(f"ended as asked, {how} in {state}: start again to go on")
     sys.exit(1 if failed else END_CODE)
 
 

@@ -37,7 +37,6 @@ def make(folder):
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in Path(folder).glob("*.part"):
         path.unlink(missing_ok=True)
-    (Path(folder) / STOP).unlink(missing_ok=True)
 
 
 def write(folder, name, arrays):

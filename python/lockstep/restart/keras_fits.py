@@ -12,6 +12,7 @@ import itertools
 
 from lockstep import hooks
 from lockstep.restart import contents, fits, logs
+from lockstep.slices import current
 
 _PAST_ALL = 1 << 30  # an epoch that no fit() comes to
 
@@ -103,7 +104,7 @@ def _attach_begin(callback_list_class):
             return original(self, *args, **kwargs)
         fit.callbacks = self.callbacks
         if fit.snapshot is not None:
-            logs.go_on(fit.callbacks, fit.first_epoch + fit.position[0])
+            logs.go_on(fit.callbacks, _PAST_ALL if fit.has_ended else fit.first_epoch + fit.position[0])
         original(self, *args, **kwargs)
         fit.is_begun = True
         if fit.snapshot is not None and fit.source is not None:
@@ -191,8 +192,9 @@ def _draw(fit, item):
         fit.is_computed = True
         fit.model.train_function(data)
         return
-    for _ in range(fit.source.num_batches()):
-        next(data)
+    with current.scope(None):
+        for _ in range(fit.source.num_batches()):
+            next(data)
 
 
 # ---- going on ------------------------------------------------------------------------------------------------
@@ -214,11 +216,14 @@ def _tf_keras_epochs(fit, epochs):
     """(epoch, iterator) pairs on their way to fit()."""
     if fit.snapshot is not None:
         fit.source.handler._initial_epoch, fit.source.handler._initial_step = fit.first_epoch, 0
-    while not (fit.has_ended and (fit.epochs, 0) == fit.position):
+    num_epochs = fit.source.handler._epochs - fit.first_epoch
+    while not (fit.has_ended and (fit.epochs, 0) == fit.position and fit.epochs < num_epochs):
         try:
             epoch, fit.source.iterator = next(epochs)
-        except StopIteration:
-            return
+        except StopIteration:  # after the last on_epoch_end of the data
+            if not fit.has_ended:
+                return
+            break
         if fit.snapshot is None or (fit.epochs == fit.position[0] and not fit.has_ended):
             yield epoch, fit.source.iterator
         elif fit.epochs < fit.position[0]:

@@ -13,12 +13,15 @@ from lockstep.restart import folder
 
 MEETING_S = 0.5
 MAX_STEPS = 1 << 20
+_pid = None  # children of a rank inherit its signal handlers
 _is_told = False
 _can_snapshot = False
 
 
 def attach():
     """Listens to the signals of LOCKSTEP_SNAPSHOT_SIGNAL; one that the script takes for itself is the script's."""
+    global _pid
+    _pid = os.getpid()
     for name in native.setting("SNAPSHOT_SIGNAL").split(","):
         name = name.strip().upper().removeprefix("SIG")
         if name in ("", "OFF"):
@@ -31,7 +34,7 @@ def attach():
 
 def _on_signal(number, _frame):
     global _is_told
-    if _is_told or not _can_snapshot:  # the second time, or where there is nothing to keep
+    if _is_told or not _can_snapshot or os.getpid() != _pid:  # the second time, or where there is nothing to keep
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     _is_told = True
@@ -67,6 +70,10 @@ class Clock:
         if is_due:
             self._taken_at = now
         return bool(is_due or must_end), bool(must_end)
+
+    def must_end(self):
+        """At the end of the fit(), after the last step."""
+        return bool(host.allreduce(np.array([_is_told or self._is_asked()], np.int64), "snapshot/end", "max")[0])
 
     def _is_asked(self):
         with world.alone():

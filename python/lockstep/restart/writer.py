@@ -2,7 +2,7 @@
 """Writes snapshots in the background, one at a time; on rank 0 only."""
 import threading
 
-from lockstep import native, world
+from lockstep import world
 from lockstep.restart import folder
 
 _thread = None
@@ -28,8 +28,8 @@ def _write(state, name, contents):
             folder.write(state, name or folder.next_name(state, "snapshot"), contents.arrays())
             folder.remove_old(state)
         _error = None
-    except (native.LockstepError, OSError) as error:
-        _error = str(error)
+    except Exception as error:  # whatever it was: nobody may believe that there is a snapshot
+        _error = f"{type(error).__name__}: {error}"
 
 
 def wait():

@@ -116,7 +116,8 @@ def static_part(total):
     base, extra = divmod(total, world.size)
     count = base + (world.rank < extra)
     offset = world.rank * base + min(world.rank, extra)
-    cuts.add((max(count, 1), total))
+    if count < total:
+        cuts.add((max(count, 1), total))
     if count == 0:
         return Part(0, 0, total), 0, 1
     return Part(offset, count, total), offset, count
