@@ -33,7 +33,7 @@ class State:
     def begin(self):
         """Before each start."""
         self._folder.make(self.path)
-        for name in (self._folder.ERROR, self._folder.STOP):
+        for name in (self._folder.ERROR, self._folder.LOST, self._folder.STOP):
             (self.path / name).unlink(missing_ok=True)
 
     def clear(self):
@@ -57,6 +57,10 @@ class State:
         before, self._last_error = self._last_error, self._folder.get_text(self.path, self._folder.ERROR)
         return self._last_error["error"] if self._last_error and self._last_error == before else None
 
+    def lost_a_rank(self):
+        """Did a rank end because another was gone, and none by an error of the script?"""
+        return (self.path / self._folder.LOST).exists() and self._last_error is None
+
     def early_error(self):
         """The error of the script that ended this start before any fit() began."""
         error = self._folder.get_text(self.path, self._folder.ERROR)
@@ -66,6 +70,8 @@ class State:
 def why_not(state, code, was_stepping):
     """A reason not to start again; None: do."""
     early, repeated = state.early_error(), state.repeated_error()
+    if state.lost_a_rank():
+        return None
     if repeated:
         return f"the script ended twice at the same place with {repeated}"
     if code in USER_CODES and (early or not was_stepping):

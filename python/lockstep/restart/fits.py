@@ -4,11 +4,13 @@
 A position is (epochs done in this fit, batches drawn of the next one).  A front end tells: fit_begins, then for each batch
 step(), and fit_ends; and it knows how to draw batches without computing on them (keras_fits.py)."""
 import json
+import re
 import sys
 
 from lockstep import gradients, host, native, randomness, say, world
 from lockstep.restart import contents, folder, wishes, writer
 
+LOST_RANK = re.compile(r"rank \d+ \(.*\) (is gone|does not respond)|given up this one")  # the engine's words, also in TensorFlow's errors
 END_CODE = 75  # EX_TEMPFAIL of sysexits.h: start again to go on
 state = None  # the folder; None: there are no snapshots
 _count = 0
@@ -228,11 +230,12 @@ def _keep_errors():
     before = sys.excepthook
 
     def hook(kind, error, trace):
-        if world.on() and not issubclass(kind, (native.LockstepError, KeyboardInterrupt)):
+        if world.on() and not issubclass(kind, KeyboardInterrupt):
             place = [_count, _current.epochs, _current.batches] if _current is not None else [_count, -1, -1]
+            name = folder.LOST if LOST_RANK.search(str(error)) else folder.ERROR
             try:
                 with world.alone():
-                    folder.put_text(state, folder.ERROR, {"error": f"{kind.__name__}: {error}"[:1000], "place": place})
+                    folder.put_text(state, name, {"error": f"{kind.__name__}: {error}"[:1000], "place": place})
             except OSError:
                 pass  # a rank of a host that does not see the folder
         before(kind, error, trace)

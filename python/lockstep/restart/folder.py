@@ -5,6 +5,7 @@
   snapshot-000017.*      in the middle of a fit(); the newest two are kept
   fit-000002.*           at the end of the second fit(); kept until the job has ended
   error.json             which error of the script ended the last start, and where
+  lost.json              which rank was lost, in the words of one that saw it
   stop                   made by `lockstep run`: write a snapshot and end"""
 import ctypes
 import json
@@ -16,7 +17,7 @@ from lockstep import native
 
 KEPT = 2
 NAME = re.compile(r"(snapshot|fit)-(\d{6,})\.manifest")
-JOB, ERROR, STOP = "job.json", "error.json", "stop"
+JOB, ERROR, LOST, STOP = "job.json", "error.json", "lost.json", "stop"
 
 
 class _Part(ctypes.Structure):
@@ -127,7 +128,7 @@ def clear(folder):
     for kind in ("snapshot", "fit"):
         for name in names(folder, kind):
             remove(folder, name)
-    for name in (JOB, ERROR, STOP):
+    for name in (JOB, ERROR, LOST, STOP):
         (Path(folder) / name).unlink(missing_ok=True)
 
 
