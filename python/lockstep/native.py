@@ -60,6 +60,7 @@ def _library():
     library.ls_transport.argtypes, library.ls_transport.restype = [ctypes.c_void_p], ctypes.c_char_p
     library.ls_hash.argtypes, library.ls_hash.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint64
     library.ls_counters.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.ls_expect_unfinite.argtypes, library.ls_expect_unfinite.restype = [ctypes.c_void_p], None
     return library
 
 

@@ -65,6 +65,6 @@ def test_behaviour_and_overlap(mpi, n, tmp_path):
 def test_a_rank_that_raises_ends_the_others_operators(mpi):
     # Open MPI can be told to let the others live on, and then they must have been told by us.
     job = run_script(mpi, 2, "behaviour", ["die"], {"OMPI_MCA_orte_abort_on_non_zero_status": "0"})
-    assert job.code != 0, str(job)
+    assert job.code != 0 or mpi.name == "openmpi", str(job)  # which, told that, may end with 0 whatever its ranks say
     assert "rank 1 has had enough" in job.stderr, str(job)
     assert mpi.name != "openmpi" or "rank 0: saw the loss" in job.stdout, str(job)
