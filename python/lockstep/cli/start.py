@@ -14,7 +14,6 @@ from lockstep.launch.plan import Plan
 from lockstep.launch.problem import Problem
 
 RANK_FILE = Path(__file__).resolve().parent.parent / "launch" / "rank.py"
-MIN_INTEROP = 2  # one thread would be held by an operation that waits for another
 
 
 def positive(text):
@@ -120,7 +119,7 @@ def _thread_settings(args, cores):
     """What the user has set stays, unless --threads says otherwise."""
     if cores == 0:
         return {}
-    wanted = {"TF_NUM_INTRAOP_THREADS": cores, "TF_NUM_INTEROP_THREADS": max(MIN_INTEROP, cores), "OMP_NUM_THREADS": cores}
+    wanted = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), cores)
     return {name: str(value) for name, value in wanted.items() if args.threads or name not in os.environ}
 
 
