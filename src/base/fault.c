@@ -123,7 +123,7 @@ ls_fault_action_t ls_fault_do(ls_fault_t *fault)
     case LS_FAULT_EXIT0:
         exit(0);
     case LS_FAULT_FREEZE:
-        (void)kill(getpid(), SIGSTOP);
+        (void)raise(SIGSTOP); /* this thread at once: sent to the process it may stop a moment later */
         break;
     case LS_FAULT_SLEEP:
         sleep_for(fault->seconds);

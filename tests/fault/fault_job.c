@@ -80,7 +80,7 @@ static void happen(void)
     if (strcmp(how, "kill") == 0) {
         raise(SIGKILL);
     } else if (strcmp(how, "freeze") == 0) {
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP); /* this thread at once: sent to the process it may stop a moment later */
     } else if (strcmp(how, "segv") == 0) {
         raise(SIGSEGV);
     } else if (strcmp(how, "abort") == 0) {

