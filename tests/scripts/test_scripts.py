@@ -107,7 +107,7 @@ def _run(case, folder, n):
         (home / "keras.json").write_text(KERAS_FLOAT64)
     env = {"KERAS_HOME": home, "PYTHONPATH": f"{ROOT / 'python'}:{HERE.parent / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
            "LOCKSTEP_LIB": ROOT / "build" / case.mpi / "lib", "LOCKSTEP_STALL_ABORT_S": "60", "TF_NUM_INTRAOP_THREADS": "1",
-           "TF_NUM_INTEROP_THREADS": "1", "LOCKSTEP_LOG_DIR": "rank-logs", "LOCKSTEP_SUMMARY": "off", **case.env}
+           "TF_NUM_INTEROP_THREADS": "2", "LOCKSTEP_LOG_DIR": "rank-logs", "LOCKSTEP_SUMMARY": "off", **case.env}
     if n is None:
         job = run_process([case.python, case.path, *case.args], env=env, cwd=folder, timeout=TIME_LIMIT)
     else:
