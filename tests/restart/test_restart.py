@@ -125,7 +125,7 @@ def test_without_a_seed_the_job_goes_on_with_its_own_random_numbers(mpi, tmp_pat
 
 @pytest.mark.long
 def test_twenty_kills_and_freezes_at_random_moments(mpi, tmp_path, undisturbed):
-    env = {"PACE_S": "0.3"}
+    env = {"PACE_S": "1.0"}
     chosen = random.Random(os.environ.get("RESTART_SEED", "1"))
     wanted = int(os.environ.get("RESTART_KILLS", "20"))
     words = ["run", "-n", 2, "--oversubscribe", "--no-progress", "--restarts", 60, "--state", "state", "--snapshot-every", "0.5",
@@ -147,6 +147,7 @@ def test_twenty_kills_and_freezes_at_random_moments(mpi, tmp_path, undisturbed):
         reader.shutdown()
     print(f"{done} kills, {err.count('starting again')} restarts, {err.count('goes on from snapshot')} from a snapshot")
     assert process.returncode == 0, err
+    assert done == wanted, "the training was over too soon"
     assert_equal_bits(content(tmp_path / "out.npz"), undisturbed(**env))
 
 
