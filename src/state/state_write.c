@@ -12,6 +12,7 @@
 
 #define WRITE_BYTES (8u << 20) /* at a time: a kill or a full disk is noticed soon */
 #define LINE_ROOM   80
+#define UNFINISHED  ".part" /* one file is written at a time */
 
 ls_status_t ls_state_path(const char *folder, const char *name, const char *ending, char path[LS_STATE_PATH_ROOM])
 {
@@ -46,8 +47,18 @@ static ls_status_t write_all(int fd, const char *path, uint64_t offset, const vo
     return LS_OK;
 }
 
-/* Parts one after another; returns the size of the file. */
-static ls_status_t write_parts(int fd, const char *path, const ls_state_part_t *parts, unsigned num_parts, uint64_t *size_p)
+static uint64_t size_of(const ls_state_part_t *parts, unsigned num_parts)
+{
+    uint64_t size = 0;
+
+    for (unsigned i = 0; i < num_parts; i++) {
+        size = ls_state_aligned(size + parts[i].size);
+    }
+    return size;
+}
+
+/* Parts one after another; the last is filled up to the end of the file. */
+static ls_status_t write_parts(int fd, const char *path, const ls_state_part_t *parts, unsigned num_parts, uint64_t size)
 {
     uint64_t offset = 0;
 
@@ -59,11 +70,9 @@ static ls_status_t write_parts(int fd, const char *path, const ls_state_part_t *
         }
         offset = ls_state_aligned(offset + parts[i].size);
     }
-    if (ftruncate(fd, (off_t)offset) != 0) { /* the last part is filled up to its border, too */
-        return ls_error_set_errno("%s: it cannot be made %" PRIu64 " bytes long", path, offset);
-    }
-    *size_p = offset;
-    return LS_OK;
+    return ftruncate(fd, (off_t)size) == 0
+               ? LS_OK
+               : ls_error_set_errno("%s: it cannot be made %" PRIu64 " bytes long", path, size);
 }
 
 /* What is to be renamed has to be on the disk first. */
@@ -112,15 +121,16 @@ static ls_status_t sync_folder(const char *folder)
     return LS_OK;
 }
 
-static ls_status_t write_data(const char *folder, const char *name, const ls_state_part_t *parts, unsigned num_parts,
-                              uint64_t *size_p)
+/* A file that has its name only when all of it is on the disk, and whose name is there before anything later is. */
+static ls_status_t put_file(const char *folder, const char *name, const char *ending, const ls_state_part_t *parts,
+                            unsigned num_parts, uint64_t size)
 {
     char        path[LS_STATE_PATH_ROOM], unfinished[LS_STATE_PATH_ROOM];
     int         fd     = -1;
-    ls_status_t status = ls_state_path(folder, name, ".data", path);
+    ls_status_t status = ls_state_path(folder, name, ending, path);
 
     if (status == LS_OK) {
-        status = ls_state_path(folder, name, ".data.part", unfinished);
+        status = ls_state_path(folder, name, UNFINISHED, unfinished);
     }
     if (status == LS_OK) {
         status = open_new(unfinished, &fd);
@@ -128,50 +138,7 @@ static ls_status_t write_data(const char *folder, const char *name, const ls_sta
     if (status != LS_OK) {
         return status;
     }
-    status = write_parts(fd, unfinished, parts, num_parts, size_p);
-    status = close_synced(fd, unfinished, status);
-    if (status == LS_OK) {
-        status = rename_to(unfinished, path);
-    }
-    if (status != LS_OK) {
-        unlink(unfinished);
-    }
-    return status;
-}
-
-/* The text of the manifest; returns its length. */
-static size_t describe(const ls_state_part_t *parts, unsigned num_parts, uint64_t data_size, char *text, size_t room)
-{
-    uint64_t offset = 0;
-    size_t   used   = (size_t)snprintf(text, room, LS_STATE_HEAD "data %" PRIu64 "\n", data_size);
-
-    for (unsigned i = 0; i < num_parts; i++) {
-        used += (size_t)snprintf(text + used, room - used, "part %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n", offset,
-                                 parts[i].size, ls_hash(parts[i].data, (size_t)parts[i].size));
-        offset = ls_state_aligned(offset + parts[i].size);
-    }
-    return used + (size_t)snprintf(text + used, room - used, "end %u %016" PRIx64 "\n", num_parts, ls_hash(text, used));
-}
-
-static ls_status_t write_manifest(const char *folder, const char *name, const char *text, size_t length)
-{
-    char        path[LS_STATE_PATH_ROOM], unfinished[LS_STATE_PATH_ROOM];
-    int         fd     = -1;
-    ls_status_t status = ls_state_path(folder, name, ".manifest", path);
-
-    if (status == LS_OK) {
-        status = ls_state_path(folder, name, ".manifest.part", unfinished);
-    }
-    if (status == LS_OK) {
-        status = open_new(unfinished, &fd);
-    }
-    if (status != LS_OK) {
-        return status;
-    }
-    status = close_synced(fd, unfinished, write_all(fd, unfinished, 0, text, length));
-    if (status == LS_OK) {
-        status = sync_folder(folder); /* the data has its name on the disk before the manifest has */
-    }
+    status = close_synced(fd, unfinished, write_parts(fd, unfinished, parts, num_parts, size));
     if (status == LS_OK) {
         status = rename_to(unfinished, path);
     }
@@ -182,11 +149,24 @@ static ls_status_t write_manifest(const char *folder, const char *name, const ch
     return sync_folder(folder);
 }
 
+/* The text of the manifest; returns its length. */
+static size_t describe(const ls_state_part_t *parts, unsigned num_parts, char *text, size_t room)
+{
+    uint64_t offset = 0;
+    size_t   used   = (size_t)snprintf(text, room, LS_STATE_HEAD "data %" PRIu64 "\n", size_of(parts, num_parts));
+
+    for (unsigned i = 0; i < num_parts; i++) {
+        used += (size_t)snprintf(text + used, room - used, "part %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n", offset,
+                                 parts[i].size, ls_hash(parts[i].data, (size_t)parts[i].size));
+        offset = ls_state_aligned(offset + parts[i].size);
+    }
+    return used + (size_t)snprintf(text + used, room - used, "end %u %016" PRIx64 "\n", num_parts, ls_hash(text, used));
+}
+
 ls_status_t ls_state_write(const char *folder, const char *name, const ls_state_part_t *parts, unsigned num_parts)
 {
     const size_t room = ((size_t)num_parts + 3) * LINE_ROOM;
     void        *text = NULL;
-    uint64_t     size = 0;
     ls_status_t  status;
 
     if (num_parts > LS_STATE_MAX_PARTS) {
@@ -198,12 +178,14 @@ ls_status_t ls_state_write(const char *folder, const char *name, const ls_state_
         return status;
     }
     ls_state_remove(folder, name);
-    status = write_data(folder, name, parts, num_parts, &size);
+    status = put_file(folder, name, ".data", parts, num_parts, size_of(parts, num_parts));
     if (status == LS_OK) {
-        status = write_manifest(folder, name, text, describe(parts, num_parts, size, text, room));
-        if (status != LS_OK) {
-            ls_state_remove(folder, name);
-        }
+        const ls_state_part_t manifest = {.data = text, .size = describe(parts, num_parts, text, room)};
+
+        status = put_file(folder, name, ".manifest", &manifest, 1, manifest.size);
+    }
+    if (status != LS_OK) {
+        ls_state_remove(folder, name);
     }
     ls_mem_free(text);
     return status;
@@ -211,7 +193,7 @@ ls_status_t ls_state_write(const char *folder, const char *name, const ls_state_
 
 void ls_state_remove(const char *folder, const char *name)
 {
-    static const char *const endings[] = {".manifest", ".data", ".data.part", ".manifest.part"};
+    static const char *const endings[] = {".manifest", ".data", UNFINISHED};
     char                     path[LS_STATE_PATH_ROOM];
 
     for (unsigned i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {

@@ -206,7 +206,7 @@ static void test_a_full_disk_leaves_what_was_there(void)
         CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
         CHECK_EQ_INT(write_number("two", 2), LS_ERR_SYSTEM);
         CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
-        CHECK_STR(ls_last_error(), "two.data.part: byte");
+        CHECK_STR(ls_last_error(), "two.part: byte");
         CHECK(holds("one", 1));
         CHECK_EQ_INT(num_files(), 2);
     }
