@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same networks under tf.distribute's MultiWorkerMirroredStrategy: a hand-written loop over gRPC, as its guide has
 it, since Keras 3's fit refuses that strategy.  TF_CONFIG says which worker this is."""
-import argparse
-import json
 import os
-import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 import models  # noqa: E402
+import peer_loop  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--model", choices=sorted(models.MODELS), required=True)
-parser.add_argument("--batch", type=int, required=True, help="of all workers together")
-parser.add_argument("--steps", type=int, default=60)
-parser.add_argument("--out", required=True)
-args = parser.parse_args()
+args = peer_loop.arguments(__doc__)
 
 options = tf.distribute.experimental.CommunicationOptions(
     implementation=tf.distribute.experimental.CommunicationImplementation.RING)
@@ -46,11 +38,4 @@ def step(iterator):
     return strategy.run(replica_step, args=next(iterator))
 
 
-times = []
-for number in range(args.steps):
-    begin = time.perf_counter()
-    step(batches)
-    times.append(time.perf_counter() - begin)
-times = times[max(4, args.steps // 5):]
-with open(args.out.replace("%p", str(os.getpid())), "w") as file:
-    json.dump({"ms": 1000 * statistics.median(times), "mean_ms": 1000 * statistics.mean(times)}, file)
+peer_loop.time_steps(lambda: step(batches), args)

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same networks under Horovod: a hand-written loop as its documentation has it for TensorFlow 2.  Each process has its
 share of the batch.  Horovod's launcher says which process this is."""
-import argparse
-import json
 import os
-import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # horovodrun does not bind, so that the other ways would have it easier: one core each, before any thread is made.
@@ -16,14 +12,10 @@ os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[local_rank]})
 import horovod.tensorflow as hvd  # noqa: E402
 import keras  # noqa: E402
 import models  # noqa: E402
+import peer_loop  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--model", choices=sorted(models.MODELS), required=True)
-parser.add_argument("--batch", type=int, required=True, help="of all processes together")
-parser.add_argument("--steps", type=int, default=60)
-parser.add_argument("--out", required=True)
-args = parser.parse_args()
+args = peer_loop.arguments(__doc__)
 
 hvd.init()
 keras.utils.set_random_seed(7)
@@ -47,11 +39,4 @@ def step(iterator):
 
 
 hvd.broadcast_variables([variable.value for variable in model.variables], root_rank=0)
-times = []
-for number in range(args.steps):
-    begin = time.perf_counter()
-    step(batches)
-    times.append(time.perf_counter() - begin)
-times = times[max(4, args.steps // 5):]
-with open(args.out.replace("%p", str(os.getpid())), "w") as file:
-    json.dump({"ms": 1000 * statistics.median(times), "mean_ms": 1000 * statistics.mean(times)}, file)
+peer_loop.time_steps(lambda: step(batches), args)

@@ -11,19 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import ROOT, Mpi
+from jobs import ROOT
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli"), str(ROOT / "python")]
 from commands import lockstep  # noqa: E402
-
-
-@pytest.fixture
-def mpi():
-    built = Mpi("openmpi")
-    if not built.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
-    return built
 
 
 @pytest.fixture

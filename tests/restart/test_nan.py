@@ -3,17 +3,9 @@
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, Mpi, run_ranks
+from jobs import ROOT, run_ranks
 
 HERE = Path(__file__).resolve().parent
-
-
-@pytest.fixture
-def mpi():
-    built = Mpi("openmpi")
-    if not built.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
-    return built
 
 
 def run(mpi, tmp_path, mode, how):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import ROOT, Mpi, job_processes, kill_job
+from jobs import ROOT, job_processes, kill_job
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
@@ -18,14 +18,6 @@ from commands import lockstep, start, wait_until  # noqa: E402
 
 SCRIPT = HERE / "digits.py"
 END_CODE = 75
-
-
-@pytest.fixture(scope="session")
-def mpi():
-    built = Mpi("openmpi")
-    if not built.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
-    return built
 
 
 def environment(**more):

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lockstep run --restarts starts again, and what not.  Scripts without TensorFlow: quick."""
-import sys
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "cli"))
-from commands import lockstep  # noqa: E402
+from commands import lockstep
 
 SCRIPT = """
 import os, signal, sys, time
