@@ -45,7 +45,7 @@ def arrays(number, size):
 def test_a_full_disk_leaves_the_snapshots_that_were_there(disk, folder):
     from lockstep.native import LockstepError
     folder.write(disk, "snapshot-000001", arrays(1, 100_000))
-    with pytest.raises(LockstepError, match="snapshot-000002.data.part: byte .*No space left on device"):
+    with pytest.raises(LockstepError, match="snapshot-000002.part: byte .*No space left on device"):
         folder.write(disk, "snapshot-000002", arrays(2, 200_000))
     assert sorted(path.name for path in disk.iterdir()) == ["snapshot-000001.data", "snapshot-000001.manifest"]
     with folder.newest(disk) as found:
