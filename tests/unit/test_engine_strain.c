@@ -193,8 +193,49 @@ static void test_a_root_does_not_run_ahead_without_limit(void)
     run_ranks(2, read_slowly, ranks);
 }
 
+/* ---- what was used once -------------------------------------------------------------------------- */
+
+#define NUM_LENGTHS 600
+#define REPEATS     4 /* the schedule adopts a tensor that comes with the same length again */
+
+static size_t live_early, live_late;
+
+/* A tensor that keeps a length for some steps, and then gets another: agreed, given up, agreed. */
+static void change_the_length(rank_t *rank)
+{
+    float values[2] = {0};
+
+    for (int length = 0; length < NUM_LENGTHS; length++) {
+        for (int repeat = 0; repeat < REPEATS; repeat++) {
+            char              name[32];
+            const ls_tensor_t kept = vector(name, LS_FLOAT32, values, 1), changing = vector("x", LS_FLOAT32, values, 1 + (uint64_t)length % 2);
+
+            snprintf(name, sizeof(name), "y%d", length % 50); /* adopted, then not seen for long: swept out */
+            CHECK_EQ_INT(ls_allreduce(rank->ctx, &kept, NULL), LS_OK);
+            CHECK_EQ_INT(ls_allreduce(rank->ctx, &changing, NULL), LS_OK);
+        }
+        if (rank->index == 0 && length == NUM_LENGTHS / 4) {
+            live_early = ls_mem_live();
+        }
+    }
+    CHECK_EQ_INT(ls_barrier(rank->ctx, "end"), LS_OK);
+    if (rank->index == 0) {
+        live_late = ls_mem_live();
+    }
+    CHECK_EQ_INT(ls_barrier(rank->ctx, "end"), LS_OK);
+}
+
+static void test_what_is_not_agreed_any_more_takes_no_memory(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    run_ranks(2, change_the_length, ranks);
+    CHECK(live_late < live_early + 1000); /* each kept for ever would be a dozen, on each rank */
+}
+
 int main(void)
 {
+    RUN(test_what_is_not_agreed_any_more_takes_no_memory);
     RUN(test_a_root_does_not_run_ahead_without_limit);
     RUN(test_large_tensors_may_be_begun_in_opposite_orders);
     RUN(test_children_that_exit_write_nothing_into_the_trace);
