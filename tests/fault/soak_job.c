@@ -8,7 +8,8 @@
  * tensors, and how long they are, changes now and then for all ranks alike: the schedule has to be agreed anew.  Ranks are
  * late at random, by little often and by seconds seldom.  Now and then the hash of the weights is compared.
  *
- * After a fifth of the time the memory, descriptors, threads and shared memory of the process are noted; at the end they must
+ * It begins with every size of message, from the largest to the smallest: the memory for each is only taken when it is first
+ * needed, and must not look like growth.  After that, and a fifth of the time, the memory, descriptors, threads and shared memory of the process are noted; at the end they must
  * be the same, memory to a few MiB.  Prints a line per rank: "flat" or "grown", with the numbers; exit code 0 or 5.
  */
 #include <dirent.h>
@@ -26,6 +27,8 @@
 #define MAX_COUNT    40000
 #define AUDIT_STEPS  50
 #define PHASE_STEPS  400       /* between two changes of what is reduced */
+#define WARM_SIZES   12
+#define WARM_STEPS   100 /* of each size: stages of each class go round in a circle of up to 8 MiB, which is filled first */
 #define MEMORY_KIB   (6 * 1024) /* that the process may be larger by: allocators keep what is freed */
 #define CODE_GROWN   5
 #define CODE_FAILED  4
@@ -116,15 +119,14 @@ static void shuffle(unsigned order[NUM_TENSORS], unsigned count)
     }
 }
 
-/* What this phase reduces; the same on all ranks.  The first has everything, as long as it gets: memory that is only used
- * later would look like growth. */
-static unsigned choose(bool is_first, unsigned chosen[NUM_TENSORS], unsigned counts[NUM_TENSORS])
+/* What this phase reduces; the same on all ranks. */
+static unsigned choose(unsigned chosen[NUM_TENSORS], unsigned counts[NUM_TENSORS])
 {
     unsigned number = 0;
 
     for (unsigned i = 0; i < NUM_TENSORS; i++) {
-        counts[i] = is_first ? MAX_COUNT : 1 + (unsigned)draw(&common, draw(&common, 4) == 0 ? MAX_COUNT : 500);
-        if (is_first || draw(&common, 4) != 0) {
+        counts[i] = 1 + (unsigned)draw(&common, draw(&common, 4) == 0 ? MAX_COUNT : 500);
+        if (draw(&common, 4) != 0) {
             chosen[number++] = i;
         }
     }
@@ -132,7 +134,7 @@ static unsigned choose(bool is_first, unsigned chosen[NUM_TENSORS], unsigned cou
 }
 
 /* Names carry the phase: a tensor of another length is another tensor. */
-static void step(unsigned phase, const unsigned *chosen, unsigned number, const unsigned *counts)
+static void step(const char *phase, const unsigned *chosen, unsigned number, const unsigned *counts)
 {
     ls_tensor_t tensors[NUM_TENSORS];
     char        names[NUM_TENSORS][32];
@@ -143,7 +145,7 @@ static void step(unsigned phase, const unsigned *chosen, unsigned number, const 
     for (unsigned i = 0; i < number; i++) {
         const unsigned tensor = order[i];
 
-        snprintf(names[i], sizeof(names[i]), "w%u/%u", tensor, phase % 3);
+        snprintf(names[i], sizeof(names[i]), "w%u/%s", tensor, phase);
         for (unsigned k = 0; k < counts[tensor]; k++) {
             grads[tensor][k] = (float)draw(&own, 2001) / 1000.0f - 1.0f;
         }
@@ -169,6 +171,23 @@ static void audit(unsigned long number)
     if (both[0] != ~both[1]) {
         fprintf(stderr, "rank %u: the weights differ after step %lu\n", ls_rank(ctx), number);
         exit(CODE_FAILED);
+    }
+}
+
+static void warm_up(void)
+{
+    unsigned chosen[NUM_TENSORS], counts[NUM_TENSORS];
+    char     phase[16];
+
+    for (unsigned size = 0; size < WARM_SIZES; size++) {
+        snprintf(phase, sizeof(phase), "warm-up %u", size);
+        for (unsigned i = 0; i < NUM_TENSORS; i++) {
+            chosen[i] = i;
+            counts[i] = MAX_COUNT >> size;
+        }
+        for (unsigned i = 0; i < WARM_STEPS; i++) {
+            step(phase, chosen, NUM_TENSORS, counts);
+        }
     }
 }
 
@@ -202,6 +221,7 @@ int main(int argc, char **argv)
     usage_t       before = {0}, after;
     unsigned      chosen[NUM_TENSORS], counts[NUM_TENSORS], number = 0;
     unsigned long steps = 0;
+    char          phase[16];
     double        begin, elapsed;
     bool          is_flat, is_noted = false, is_at_end = false;
 
@@ -209,11 +229,13 @@ int main(int argc, char **argv)
     common = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     own    = common + 1000 * (ls_rank(ctx) + 1);
     begin  = now_s();
+    warm_up();
     while (!is_at_end) {
         if (steps % PHASE_STEPS == 0) {
-            number = choose(steps == 0, chosen, counts);
+            number = choose(chosen, counts);
+            snprintf(phase, sizeof(phase), "%lu", steps / PHASE_STEPS % 3);
         }
-        step((unsigned)(steps / PHASE_STEPS), chosen, number, counts);
+        step(phase, chosen, number, counts);
         steps++;
         if (steps % AUDIT_STEPS == 0) {
             audit(steps);
