@@ -7,7 +7,7 @@ import pytest
 from commands import start, wait_until
 from fleet import make_hosts, remove_hosts
 from jobs import job_processes, kill_job
-from test_restart import SCRIPT, content, environment, run
+from test_restart import SCRIPT, content, environment, is_script, run
 
 LIMIT = 240
 PLAIN = {"PACE_S": "0.2", "PLAIN": "1"}
@@ -50,7 +50,8 @@ def test_a_lost_host_is_left_out_and_the_job_goes_on(mpi, hosts, tmp_path):
         assert process.returncode == 0, err
         assert f"lost host2; starting again with {'1 rank' if hosts.number == 2 else '2 ranks'} from epoch" in err, err
         assert "goes on from snapshot" in err, err
-        assert wait_until(lambda: job_processes(job_id) == []), f"processes stayed behind\n{err}"
+        # MPI's daemon on the lost host may stay: nobody can reach it.  No rank does.
+        assert wait_until(lambda: not any(map(is_script, job_processes(job_id)))), f"ranks stayed behind\n{err}"
     finally:
         kill_job(job_id)
         process.kill()
