@@ -9,7 +9,7 @@ import pytest
 from commands import environment as plain_environment
 from commands import lockstep
 from jobs import ROOT
-from test_slurm import LOCKSTEP, MPI_TYPES, run, slurm  # noqa: F401 (a fixture)
+from test_slurm import LOCKSTEP, MPI_TYPES, slurm  # noqa: F401 (a fixture)
 
 sys.path.insert(0, str(ROOT / "tests" / "restart"))
 
