@@ -23,7 +23,6 @@ BATCH = """#!/bin/sh
 #SBATCH {options}
 cd {folder}
 {command}
-echo "code $?"
 """
 
 
@@ -57,10 +56,11 @@ class Batch:
 
     def code(self, job):
         """Waits for the end."""
-        self.wait(lambda: re.search(r"^code \d+$", self.output(), re.MULTILINE) or job not in self.slurm.ask("squeue", "--noheader"))
-        found = re.search(r"^code (\d+)$", self.output(), re.MULTILINE)
-        assert found, self.output()
-        return int(found[1])
+        def about(name):
+            return re.search(rf"\b{name}=([^\s:]+)", self.slurm.ask("scontrol", "show", "job", job))[1]
+
+        self.wait(lambda: about("JobState") not in ("PENDING", "RUNNING", "COMPLETING"))
+        return int(about("ExitCode"))
 
 
 @pytest.fixture
@@ -84,7 +84,8 @@ def check_goes_on(batch, undisturbed):
 
 def command_of(mpi, how):
     return {"srun": f"srun --mpi={MPI_TYPES[mpi.name]} {sys.executable} {SCRIPT} out.npz",
-            "lockstep run": f"{LOCKSTEP} run --no-progress --state state {SCRIPT} out.npz"}[how]
+            "lockstep run": f"{LOCKSTEP} run --no-progress --state state {SCRIPT} out.npz",
+            "exec": f"exec {LOCKSTEP} run --launcher mpi --no-progress --state state {SCRIPT} out.npz"}[how]
 
 
 @pytest.mark.parametrize("how", ["srun", pytest.param("lockstep run", marks=pytest.mark.long)])
@@ -93,6 +94,17 @@ def test_a_signal_to_the_step_ends_it_with_a_snapshot_and_the_next_job_goes_on(s
     job = batch.submit()
     batch.wait(batch.is_training)
     slurm.ask("scancel", "--signal=USR2", job)
+    assert batch.code(job) == END_CODE, batch.output()
+    check_goes_on(batch, undisturbed)
+
+
+@pytest.mark.long
+def test_a_signal_to_the_batch_script_reaches_a_lockstep_run_in_its_place(slurm, mpi, tmp_path, undisturbed):  # noqa: F811
+    """As --signal=B:USR2@120 sends it."""
+    batch = Batch(slurm, mpi, tmp_path, command_of(mpi, "exec"))
+    job = batch.submit()
+    batch.wait(batch.is_training)
+    slurm.ask("scancel", "--batch", "--signal=USR2", job)
     assert batch.code(job) == END_CODE, batch.output()
     check_goes_on(batch, undisturbed)
 
