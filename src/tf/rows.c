@@ -38,12 +38,26 @@ int lockstep_tf_reads(void)
     return is_registered;
 }
 
+static bool has_strings(ls_data_h data)
+{
+    const ls_data_info_t *info = ls_data_info(data);
+    unsigned              i    = 0;
+
+    while (i < info->num_fields && info->fields[i].type != LS_DATA_BYTES) {
+        i++;
+    }
+    return i < info->num_fields;
+}
+
 /* -1: no memory. */
 int64_t lockstep_tf_share(ls_data_h data)
 {
     int64_t        number = -1;
     shared_data_t *grown;
 
+    if (has_strings(data)) {
+        ls_tstring_keep_memory();
+    }
     pthread_mutex_lock(&lock);
     grown = realloc(shared, (size_t)(num_shared + 1) * sizeof(*shared));
     if (grown != NULL) {

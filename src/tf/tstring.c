@@ -8,6 +8,7 @@
 
 #define SMALL_MOST 22 /* bytes that fit in the string itself */
 #define ALIGNMENT  16
+#define FREED_ONCE ((size_t)31 << 20) /* the largest that counts is 32 MiB with its head */
 
 enum { KIND_SMALL, KIND_LARGE }; /* in the two lowest bits of the first byte; the length is above */
 
@@ -48,6 +49,16 @@ void *ls_tstring_room(void *string, size_t length)
     to->large.room            = room - 1;
     to->large.bytes           = bytes;
     return bytes;
+}
+
+/* As if the program had freed an array of that size once, as most that train have: from then on the C
+ * library's malloc gives free memory back to the system only where there is twice as much of it, and a batch
+ * of strings no longer gets each of its pages anew, which takes longer than reading it. */
+void ls_tstring_keep_memory(void)
+{
+    void *volatile array = malloc(FREED_ONCE);
+
+    free(array);
 }
 
 static bool is_same(const tstring_t *ours, const tstring_t *theirs, const char *text, size_t length)

@@ -15,6 +15,9 @@
 /* Does this TensorFlow have strings of this form? */
 bool ls_tstring_is_known(void);
 
+/* To be called before many strings are made and freed: the memory of a batch is then kept for the next. */
+void ls_tstring_keep_memory(void);
+
 /* The string, which must be empty, gets this length; returns where its bytes are to be put, NULL: no memory.
  */
 void *ls_tstring_room(void *string, size_t length);
