@@ -164,7 +164,7 @@ static ls_csv_plain_t plain_rows(const source_t *source, size_t row)
         .ends   = batch->ends + row * batch->num_fields + source->field,
         .stride = batch->num_fields,
         .count  = batch->num_rows - row,
-        .has_cr = (source->field + 1 == batch->num_fields),
+        .has_cr = batch->has_cr && source->field + 1 == batch->num_fields,
     };
 }
 
