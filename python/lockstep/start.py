@@ -93,6 +93,10 @@ def _data_set(*args, **kwargs):
     return data.DataSet(*args, **kwargs)
 
 
+def _give_data_set(module):
+    module.DataSet = _data_set
+
+
 _callbacks = {}
 
 
@@ -143,7 +147,8 @@ class _Loader:
             _callbacks[self._name](module)
             return
         if self._name == "tensorflow":
-            module.DataSet = _data_set
+            _give_data_set(module)
+            after_import("tensorflow.compat.v1", _give_data_set)  # is loaded once more when it is imported by this name
         if is_rank():
             from lockstep import attach
             attach.attached(self._name)
