@@ -68,6 +68,15 @@ def moments(layer, inputs, axes, keepdims, mask, epsilon):
     return tf.cast(mean, own_dtype), tf.cast(variance, own_dtype)
 
 
+def entries(inputs, axes):
+    """How many numbers of the batch a mean over these axes, the rows among them, is made of."""
+    shape, part = tf.shape(inputs, out_type=tf.int64), current.now()
+    others = tf.reduce_prod(tf.gather(shape, [axis for axis in axes if axis != 0]))
+    if not _is_sliced():
+        return others * shape[0]
+    return others * (part.total if part.is_static else tf.where(part.is_whole, shape[0], part.total))
+
+
 def attach_call(layer_class, is_training, assign):
     """The moving averages become the mean over the ranks after the layer's own update.
 

@@ -75,12 +75,16 @@ def _name(variable):
 
 
 def _reduce_dense(grads, names, reduction):
+    """float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
+    too large, where the gradient of the batch is neither."""
+    wide = [tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad for grad in grads]
     if tf.executing_eagerly() or ops.is_in_xla():
-        return ops.allreduce_group(grads, names, **reduction)
-    reduced = [ops.allreduce(grad, name, **reduction) for grad, name in zip(grads, names)]
-    for after, before in zip(reduced, grads):
-        after.set_shape(before.shape)
-    return reduced
+        reduced = ops.allreduce_group(wide, names, **reduction)
+    else:
+        reduced = [ops.allreduce(grad, name, **reduction) for grad, name in zip(wide, names)]
+        for after, before in zip(reduced, grads):
+            after.set_shape(before.shape)
+    return [tf.cast(after, before.dtype) for after, before in zip(reduced, grads)]
 
 
 # ---- sparse gradients ----------------------------------------------------------------------------------------

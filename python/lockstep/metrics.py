@@ -177,4 +177,13 @@ def _result(original, kit, self, *args, **kwargs):
                                  [f"metric/{variables.key(variable)}" for variable in own], op=ops.SUM)
     for total, variable in zip(totals, own):
         total.set_shape(variable.shape)
-    return kit.compute(self, functools.partial(original, self, *args, **kwargs), totals)
+    result = kit.compute(self, functools.partial(original, self, *args, **kwargs), totals)
+    for number in tf.nest.flatten(result):
+        if isinstance(number, tf.Tensor):
+            number._lockstep_is_of_all = True
+    return result
+
+
+def is_of_all(number):
+    """Is this a result, which is the same on all ranks already?"""
+    return getattr(number, "_lockstep_is_of_all", False)

@@ -8,7 +8,8 @@ import keras
 import lockstep
 import numpy as np
 import tensorflow as tf
-from lockstep import audit
+from lockstep import audit, gradients
+from lockstep.slices import part as parts
 
 rank, size = lockstep.rank(), lockstep.size()
 PAUSE_S = 0.3
@@ -60,6 +61,21 @@ def check_gradients_of_inputs_stay_local():
     of_input, of_weight = tf.function(with_gradients)(x)
     equal(of_input, [4.0 * (rank + 1)])
     equal(of_weight, mean_of_squares)
+
+
+# ---- float16 -------------------------------------------------------------------------------------------------------
+
+def check_float16_gradients_are_reduced_without_loss():
+    """Of slices of 2 and 1 rows: the smallest numbers of the type; of equal slices: a sum that the type does not have."""
+    smallest = 2.0**-24
+    variable = tf.Variable(tf.zeros([2], tf.float16), name="half")
+    for is_even, expected in ((False, [smallest, 40000]), (True, [2 * smallest, 40000])):
+        part = parts.Part(rank, 1, 2) if is_even else parts.Part(2 * rank, 2 - rank, 3)
+        own = tf.constant([(rank + 1) * smallest, 40000], tf.float16)
+        for reduce in (gradients.reduce, tf.function(gradients.reduce)):
+            reduced, = reduce([own], [variable], part)
+            assert reduced.dtype == tf.float16
+            equal(reduced, tf.constant(expected, tf.float16))
 
 
 # ---- gradients that are only looked at -------------------------------------------------------------------------
@@ -137,6 +153,7 @@ def train_with_overlap():
 
 check_gradients_of_inputs_stay_local()
 check_gradients_only_looked_at_do_no_harm()
+check_float16_gradients_are_reduced_without_loss()
 check_a_variable_that_one_rank_has_freed_is_no_difference()
 train_with_overlap()
 print(f"rank {rank} of {size} is right", flush=True)

@@ -15,7 +15,7 @@ else:
     os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("mpich").folder / "lib"))
 
 from lockstep import world  # noqa: E402
-from lockstep.slices import batches, part as parts, pipeline  # noqa: E402
+from lockstep.slices import batches, part as parts, pipeline, weak  # noqa: E402
 
 X = np.arange(42, dtype="float32").reshape(21, 2)
 Y = np.arange(21)
@@ -105,6 +105,17 @@ def test_a_pipeline_goes_on_where_the_scripts_own_was(as_rank):
 def test_what_is_not_certain_is_left_alone(name, as_rank):
     as_rank(0, 2)
     assert pipeline.sliced(CUT_LATER[name]()) is None
+
+
+def test_a_step_of_ranks_with_their_own_batches_takes_those_of_one_epoch(as_rank):
+    """10 rows, batches of 2, three ranks, two epochs in one data set: the last step of each has two batches."""
+    whole = tf.data.Dataset.range(10).repeat(2).batch(2)
+    for rank, rows, last in ((0, [0, 1], ([0, 2, 4], [6, 7])), (1, [2, 3], ([2, 2, 4], [8, 9])), (2, [4, 5], ([0, 0, 4], [6, 7]))):
+        as_rank(rank, 3)
+        grouped = weak.grouped(whole, per_epoch=5)
+        given = [(step.numbers.numpy().tolist(), step.rows.numpy().tolist()) for step in grouped]
+        assert given == 2 * [([2 * rank, 2, 6], rows), last]
+        assert int(grouped.cardinality()) == len(given)
 
 
 def test_the_map_runs_for_own_rows_only(as_rank):

@@ -67,6 +67,13 @@ def share(value, what):
     return json.loads(_hear(name))
 
 
+def wait_for_readers(what):
+    """All ranks have read a file in C++, where the list of changes (journal.py) cannot tell them what it was before: rank 0
+    may go on and remove it.  Other threads than the main one are not at the same point on all ranks."""
+    if world.size > 1 and threading.current_thread() is threading.main_thread():
+        host.barrier(f"once/{what}")
+
+
 def _name(what, key):
     if threading.current_thread() is threading.main_thread():
         return f"once/{what}"

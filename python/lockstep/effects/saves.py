@@ -16,7 +16,7 @@ from tensorflow.python.saved_model import save as saved_model
 
 from lockstep import hooks, world
 from lockstep.effects import whole
-from lockstep.effects.once import follow, once, share
+from lockstep.effects.once import follow, once, share, wait_for_readers
 
 # (module, function): the second argument is the path
 _KERAS = (("saving.saving_lib", "save_model"), ("saving.saving_lib", "save_weights_only"),
@@ -91,6 +91,13 @@ def _attach_checkpoint():
             original(self, file_prefix, options)
 
         return once("save checkpoint", act, path)
+
+    @hooks.wrap(functional_saver.MultiDeviceSaver, "restore")
+    def restore(original, self, file_prefix, options=None):
+        result = original(self, file_prefix, options)
+        if tf.executing_eagerly():
+            wait_for_readers("restore checkpoint")
+        return result
 
     # Names with the time of day in them differ between ranks: rank 0's is taken, and returned to the script.
     for name in ("save", "write"):

@@ -2,6 +2,7 @@
 """Files that v1 scripts write come from rank 0; the others wait until they are whole.
 
   Saver.save, write_graph           rank 0 writes; all go on with its result, or its error
+  Saver.restore                     ends when all ranks have read
   SavedModelBuilder                 rank 0 builds and writes
   FileWriter                        writes nothing on other ranks, which wait when rank 0 flushes or closes
   timers of hooks (every N seconds) rank 0's clock decides: a save is something that all ranks take part in
@@ -70,6 +71,12 @@ def _attach_saver():
         if not world.is_root():
             self.set_last_checkpoints_with_time([tuple(item) for item in last])
         return path
+
+
+    @hooks.wrap(saver.Saver, "restore")
+    def restore(original, self, sess, save_path):
+        original(self, sess, save_path)
+        once.wait_for_readers("restore a checkpoint")
 
 
 def _agree_on_state(sess):

@@ -5,7 +5,7 @@ import math
 
 import tensorflow as tf
 
-from lockstep import audit, following, gradients, hooks, ops, summary, world
+from lockstep import audit, following, gradients, hooks, metrics, ops, summary, world
 from lockstep.slices import current, own, part as parts
 
 
@@ -66,9 +66,7 @@ def _loss_of(logs):
 
 
 def global_logs(logs, part):
-    """What a train_step of the script returns besides the results of metrics are numbers of the slice.
-
-    Results of metrics are equal on all ranks already; the mean of what is equal is that."""
+    """What a train_step of the script returns besides the results of metrics are numbers of the slice."""
     if world.size == 1 or not isinstance(logs, dict):
         return logs
     return {name: _global_number(name, value, part) for name, value in logs.items()}
@@ -77,7 +75,7 @@ def global_logs(logs, part):
 def _global_number(name, value, part):
     if isinstance(value, dict):
         return {key: _global_number(f"{name}/{key}", item, part) for key, item in value.items()}
-    if not tf.is_tensor(value):
+    if not tf.is_tensor(value) or metrics.is_of_all(value):
         return value
     value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
     if value.shape.rank != 0 or not value.dtype.is_floating:

@@ -5,12 +5,15 @@ Seams: Model.make_train_function and its kin make the functions that call train_
 they do, the classes of the model get steps that work on this rank's slice.  tf_keras takes the gradients of fit with the
 tape (tape.py); its losses and metrics are those of Keras 3 in other files."""
 import functools
+import threading
 
 import tensorflow as tf
 
 from lockstep import batchnorm, hooks, means, metrics, ops
 from lockstep.frontends import steps, tf_keras_weak
 from lockstep.slices import current, part as parts
+
+_local = threading.local()
 
 
 def attach():
@@ -146,12 +149,23 @@ def _attach_batchnorm():
 
     @hooks.wrap(Base, "build")
     def build(original, self, input_shape):
-        if batchnorm.is_synchronized():
-            self.fused = False  # the fused operator has no place for the other ranks' rows
-        return original(self, input_shape)
+        original(self, input_shape)
+        if batchnorm.is_synchronized() and self.fused:
+            # The fused operator has no place for the other ranks' rows; it corrects the variance that it keeps.
+            self.fused, self._lockstep_corrects = False, True
 
     @hooks.wrap(Base, "_calculate_mean_and_var")
     def calculate(original, self, inputs, reduction_axes, keep_dims, mask=None):
-        if not batchnorm.is_synchronized() or not steps.is_sliced():
+        if not batchnorm.is_synchronized():
+            return original(self, inputs, reduction_axes, keep_dims, mask)
+        _local.entries = batchnorm.entries(inputs, reduction_axes)
+        if not steps.is_sliced():
             return original(self, inputs, reduction_axes, keep_dims, mask)
         return batchnorm.moments(self, inputs, reduction_axes, keep_dims, mask, epsilon=0.0)
+
+    @hooks.wrap(Base, "_assign_moving_average")
+    def assign_moving_average(original, self, variable, value, momentum, inputs_size):
+        if getattr(self, "_lockstep_corrects", False) and variable is self.moving_variance:
+            number = tf.cast(_local.entries, value.dtype)
+            value *= number / tf.maximum(number - 1, 1)
+        return original(self, variable, value, momentum, inputs_size)

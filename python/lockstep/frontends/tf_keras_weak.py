@@ -31,7 +31,9 @@ def _attach_steps(handler_class):
         if not weak.is_on() or not distribute or mark.is_partitioned(x) or getattr(_local, "predicts", False):
             return
         self._lockstep_batches = self._dataset
-        self._dataset = weak.grouped(self._dataset)
+        # Arrays are one data set with the batches of all epochs, one after another.
+        per_epoch = None if self._adapter.should_recreate_iterator() else self._adapter.get_size()
+        self._dataset = weak.grouped(self._dataset, per_epoch)
         self._inferred_steps = weak.steps(self._inferred_steps)
 
     @hooks.wrap(handler_class, "_infer_steps")

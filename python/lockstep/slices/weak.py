@@ -37,18 +37,33 @@ class FewerBatches:
         return getattr(self._adapter, name)
 
 
-def grouped(dataset):
-    """A data set of batches with this rank's batch of each group of n, as Rows."""
-    made = dataset.window(world.size).flat_map(_own_batch)
+def grouped(dataset, per_epoch=None):
+    """A data set of batches with this rank's batch of each group of n, as Rows.
+
+    `per_epoch`: how many batches an epoch has, in a data set that goes on with those of the next one; a group has batches
+    of one epoch, as a batch of one process has rows of one."""
     cardinality = int(dataset.cardinality())
+    if per_epoch is None:
+        per_epoch = cardinality if cardinality > 0 else None
+        made = dataset.window(world.size).flat_map(lambda *window: _own_batch(
+            tf.data.Dataset.zip(window if len(window) > 1 else window[0])))
+    else:
+        made = _grouped_by_epoch(dataset, per_epoch)
     if cardinality == tf.data.UNKNOWN_CARDINALITY:
         return made
-    number = cardinality if cardinality == tf.data.INFINITE_CARDINALITY else steps(cardinality)
+    number = cardinality if per_epoch is None else cardinality // per_epoch * steps(per_epoch)
     return made.apply(tf.data.experimental.assert_cardinality(number)).prefetch(tf.data.AUTOTUNE)
 
 
-def _own_batch(*window):
-    batches = tf.data.Dataset.zip(window if len(window) > 1 else window[0])
+def _grouped_by_epoch(dataset, per_epoch):
+    full, rest = divmod(per_epoch, world.size)
+    return dataset.enumerate().group_by_window(
+        key_func=lambda index, _: index % per_epoch // world.size,
+        reduce_func=lambda _, window: _own_batch(window.map(lambda index, batch: batch)),
+        window_size_func=lambda group: tf.where(group < full, tf.constant(world.size, tf.int64), rest))
+
+
+def _own_batch(batches):
     sizes = batches.map(_rows)
     total = sizes.reduce(tf.constant(0, tf.int64), tf.add)
     before = sizes.take(world.rank).reduce(tf.constant(0, tf.int64), tf.add)
