@@ -2,12 +2,16 @@
 /* Control messages of the engine: the schedule's, the news that the job is lost, and good-bye. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/blob.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/engine_int.h"
+
+#define WATCH_MOMENT (2 * LS_NS_PER_S)
 
 static void send_blob(ls_context_h ctx, uint32_t to, ls_blob_t *blob)
 {
@@ -138,8 +142,32 @@ void ls_engine_abort(ls_context_h ctx, ls_status_t status, const char *message)
     }
 }
 
+/* MPI fails where the process at the other end is gone, often before the watch has seen it, and cannot say so.  The watch
+ * has a thread of its own: it gets a moment to name the rank. */
+static void ask_the_watch(ls_context_h ctx)
+{
+    const uint64_t        end   = ls_clock_ns() + WATCH_MOMENT;
+    const struct timespec pause = {.tv_nsec = 10 * (long)LS_NS_PER_MS};
+    char                  reason[LS_PULSE_TEXT_ROOM];
+    uint32_t              rank;
+
+    while (ctx->watch != NULL && ls_clock_ns() < end) {
+        if (ls_watch_find_lost(ctx->watch, &rank, reason)) {
+            ctx->is_verdict   = true;
+            ctx->lost_rank    = rank;
+            ctx->abort_status = LS_ERR_RANK_LOST;
+            snprintf(ctx->abort_message, sizeof(ctx->abort_message), "%s", reason);
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 void ls_control_carry_out_abort(ls_context_h ctx)
 {
+    if (!ctx->is_lost && ctx->abort_status == LS_ERR_MPI) {
+        ask_the_watch(ctx);
+    }
     if (!ctx->is_lost && ctx->abort_status != LS_OK) {
         if (ctx->abort_status == LS_ERR_STALL) {
             ls_dump_write(ctx, STDERR_FILENO); /* while what waits is still there */

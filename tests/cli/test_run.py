@@ -122,6 +122,25 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(mpi, script, failing, cod
     assert f"last words of {failing}" in result.out + result.err
 
 
+LEAVING = """
+import os, sys
+from lockstep.cli.engine import Engine
+engine = Engine()
+for i in range(100):
+    if engine.rank == 1 and i == 50:
+        os._exit(0)
+    engine.allgather("all", b"x")
+engine.stop()
+"""
+
+
+def test_a_rank_that_leaves_the_others_with_code_0_is_a_failure(mpi, tmp_path):
+    (tmp_path / "leaves.py").write_text(LEAVING)
+    result = lockstep(mpi, "run", "-n", 2, "leaves.py", cwd=tmp_path, env={"LOCKSTEP_FLIGHT_DIR": "off"})
+    assert result.code == 1, str(result)
+    assert "rank 1 (process" in result.err or "a rank left in the middle" in result.err, str(result)
+
+
 def test_a_rank_that_is_killed_gives_128_and_the_signal(mpi, script):
     result = lockstep(mpi, "run", "-n", 2, script, "die", 1, int(signal.SIGSEGV))
     assert result.code == 128 + signal.SIGSEGV, str(result)

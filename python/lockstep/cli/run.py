@@ -157,6 +157,9 @@ def shell_line(job):
 
 def say_how_it_ended(job, log_dir):
     failures = job.reports.failures
+    if job.num_silent:
+        print(f"lockstep run: a rank left in the middle, with code 0, and the launcher ended {_number(job.num_silent, 'rank')}",
+              file=sys.stderr)
     if job.received is not None or not failures:
         return
     first = failures[0]
@@ -231,7 +234,8 @@ def _run(args, job_start, state, log_dir, status_dir):
         state.begin()
     job_start.set(**_settings(args, log_dir, status_dir))
     view = make_view(None if args.no_progress else status_dir, args.ranks_table, log_dir)
-    job = Job(job_start.command, job_start.environment, job_start.token, view, state.ask_to_end if state else None)
+    job = Job(job_start.command, job_start.environment, job_start.token, view, state.ask_to_end if state else None,
+              job_start.must_hear)
     code = job.run()
     if code != restarts.END_CODE or state is None:
         say_how_it_ended(job, log_dir)

@@ -158,6 +158,8 @@ class Start:
         if "PYTHONHASHSEED" not in os.environ:  # strings hash alike on all ranks, and no rank has to start again for it
             self.plan.env["PYTHONHASHSEED"] = str(int(self.token[:8], 16))
         self.must_check = not (is_slurm or args.no_host_check)
+        # Hydra ends the other ranks when one leaves without MPI_Finalize, and may say 0 then.
+        self.must_hear = self.plan.ranks if make_command is mpich.command else 0
         self._make_command = make_command
 
     def set(self, **settings):

@@ -14,6 +14,7 @@ GRACE_S = 10.0      # for a launcher to end its ranks after SIGTERM
 SNAPSHOT_S = 25.0   # for the ranks to write a snapshot and end: Slurm kills 30 s after its SIGTERM
 LAST_WORDS_S = 5.0   # for the other ranks to say what they know of the failed one
 DRAIN_S = 1.0
+SILENT_CODE = 1
 TICK_S = 0.2
 CHUNK = 65536
 
@@ -34,11 +35,15 @@ class Reports:
         self.pattern = re.compile(rb"\x1elockstep " + token.encode() + rb" (\d+) (\S+) (\d+)\x1e")
         self.kept = b""
         self.failures = []
+        self.num_good = 0  # ranks that ended with 0
 
     def take(self, data):
         data = self.kept + data
-        self.failures += [Failure(int(match[1]), match[2].decode(), int(match[3]))
-                          for match in self.pattern.finditer(data)]
+        for match in self.pattern.finditer(data):
+            if int(match[3]) == 0:
+                self.num_good += 1
+            else:
+                self.failures.append(Failure(int(match[1]), match[2].decode(), int(match[3])))
         data = self.pattern.sub(b"", data)
         begin = data.rfind(b"\x1e")
         if begin >= 0 and len(data) - begin < 400:
@@ -59,12 +64,13 @@ def _die_with_parent():
 
 class Job:
     """One start.  `view` has out(bytes), err(bytes), tick() and close().  `ask_to_end()`, where there is one, asks the ranks to
-    write a snapshot and end: that is tried first."""
+    write a snapshot and end: that is tried first.  `num_silent` after run(): ranks that the launcher has ended, while it says 0."""
 
     ASKING = (signal.SIGTERM, signal.SIGUSR2)
 
-    def __init__(self, command, environment, token, view, ask_to_end=None):
-        self.ask_to_end = ask_to_end
+    def __init__(self, command, environment, token, view, ask_to_end=None, must_hear=0):
+        """must_hear: so many ranks tell that they ended well; 0: the launcher's word is enough."""
+        self.ask_to_end, self.must_hear, self.num_silent = ask_to_end, must_hear, 0
         self.asked_at = None
         self.command, self.environment, self.view = command, environment, view
         self.reports = Reports(token)
@@ -114,6 +120,9 @@ class Job:
             return 128 + self.received
         if self.reports.failures:
             return self.reports.failures[0].code
+        if code == 0 and self.reports.num_good < self.must_hear:
+            self.num_silent = self.must_hear - self.reports.num_good
+            return SILENT_CODE
         return code if code >= 0 else 128 - code
 
     def _watch(self):

@@ -106,7 +106,7 @@ def tail_of(output):
 def report(token, rank, code, output):
     """To the launcher's standard error: the report between two separators, then what the rank wrote last."""
     line = f"\x1elockstep {token} {rank} {socket.gethostname()} {code}\x1e".encode()
-    if output is not None and code not in ENDED_BY_LAUNCHER:
+    if output is not None and code != 0 and code not in ENDED_BY_LAUNCHER:
         tail = tail_of(output).rstrip(b"\n")
         if tail:
             prefix = f"[rank {rank}] ".encode()
@@ -129,7 +129,7 @@ def main():
     code = wait(pid)
     for number in FORWARDED:
         signal.signal(number, signal.SIG_IGN)
-    if code != 0 and token:
+    if token:
         report(token, rank, code, output)
     return code
 
