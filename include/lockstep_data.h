@@ -142,10 +142,14 @@ LS_API const ls_data_info_t *ls_data_info(ls_data_h data);
 LS_API void ls_data_block(uint64_t num_rows, unsigned size, unsigned rank, uint64_t *first_p,
                           uint64_t *count_p);
 
+/* Memory for the `length` bytes of row `row` of a read (0 is its first); NULL: there is none. */
+typedef void *(*ls_data_place_fn)(void *arg, uint64_t row, size_t length);
+
 /*
  * Where the rows of a field go.  Fixed length: `data` has room for count * row_bytes.  LS_DATA_BYTES: the
  * library puts the bytes of all rows at `data`, row i at [offsets[i], offsets[i + 1]); start with zeros, the
- * memory may be used again for the next read, and goes back with ls_data_column_clear().
+ * memory may be used again for the next read, and goes back with ls_data_column_clear().  Or, where `place`
+ * is set, each row goes to the memory that place(place_arg, row, length) gives for it, rows in their order.
  */
 typedef struct ls_data_column {
     unsigned  field;
@@ -154,6 +158,9 @@ typedef struct ls_data_column {
     /* LS_DATA_BYTES only, kept by the library: */
     uint64_t num_rows;
     size_t   data_room, offsets_room; /* allocated bytes */
+
+    ls_data_place_fn place; /* LS_DATA_BYTES only; NULL: none */
+    void            *place_arg;
 } ls_data_column_t;
 
 LS_API void ls_data_column_clear(ls_data_column_t *column); /* LS_DATA_BYTES only */

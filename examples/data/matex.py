@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script as MaTEx's users wrote it: a TensorFlow 1 graph, and DataSet for the data.
+"""A script as MaTEx's users wrote it: a TensorFlow 1 graph, and tf.DataSet for the data.  Nothing of it names Lockstep,
+which only has to be installed: with one process, or under `lockstep run -n 2` or mpirun.
 
     python examples/data/matex.py
 
@@ -12,7 +13,6 @@ import struct
 import tempfile
 from pathlib import Path
 
-import lockstep
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -32,7 +32,7 @@ def write_mnist(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     write_mnist(folder)
-    data = lockstep.DataSet("MNIST", train_batch_size=20, test_batch_size=12, normalize=255.0, data_directory=folder)
+    data = tf.DataSet("MNIST", train_batch_size=20, test_batch_size=12, normalize=255.0, data_directory=folder)
 
 x = tf.placeholder(tf.float32, [None, 28, 28, 1])
 y = tf.placeholder(tf.float32, [None, 10])

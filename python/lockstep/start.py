@@ -6,7 +6,8 @@ looks at a few environment variables, and imports this module only in a rank, or
 nothing else happens until the script imports TensorFlow, Keras or tf_keras; hooks attach at the end of that import.
 Elsewhere TensorFlow only gets DataSet.
 
-Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank."""
+Children of a rank inherit its environment: LOCKSTEP_RANK_PID tells them that they are not the rank.  A process without a
+launcher may start one, as `lockstep run` does: ranks of that are not its children in this sense."""
 import os
 import sys
 
@@ -17,6 +18,7 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRA
 # The same on all ranks, different in each job.
 JOB_VARIABLES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
 PID_VARIABLE = "LOCKSTEP_RANK_PID"
+ALONE = " alone"  # behind the number: it had no launcher
 SWITCH = "TF_MPI_ENABLE"
 
 
@@ -29,12 +31,24 @@ def launched_size():
     return 1
 
 
+def _is_child():
+    """Of a rank, or of a process alone that has taken part."""
+    mark = os.environ.get(PID_VARIABLE, "")
+    if not mark or mark.removesuffix(ALONE) == str(os.getpid()):
+        return False
+    return not (mark.endswith(ALONE) and _has_launcher())
+
+
+def _has_launcher():
+    return any(name in os.environ for name in SIZE_VARIABLES)
+
+
 def is_rank():
     """Should this process take part?"""
     switch = os.environ.get(SWITCH, "").strip().lower()
     if switch in ("0", "off", "no", "false"):
         return False
-    if os.environ.get(PID_VARIABLE, str(os.getpid())) != str(os.getpid()):
+    if _is_child():
         return False
     return launched_size() > 1 or switch in ("1", "on", "yes", "true") or any(
         os.environ.get(name) for name in ("LOCKSTEP_RECORD", "LOCKSTEP_STATE"))
@@ -60,7 +74,7 @@ def _agree_on_hashing():
 def wake():
     if is_rank():
         _agree_on_hashing()
-        os.environ[PID_VARIABLE] = str(os.getpid())
+        os.environ[PID_VARIABLE] = f"{os.getpid()}{'' if _has_launcher() else ALONE}"
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(is_rank()))
 
@@ -77,6 +91,10 @@ def _data_set(*args, **kwargs):
     """lockstep.DataSet, which reads data sets of files: MaTEx's, and so known to its scripts as tf.DataSet."""
     from lockstep import data
     return data.DataSet(*args, **kwargs)
+
+
+def _give_data_set(module):
+    module.DataSet = _data_set
 
 
 _callbacks = {}
@@ -129,7 +147,8 @@ class _Loader:
             _callbacks[self._name](module)
             return
         if self._name == "tensorflow":
-            module.DataSet = _data_set
+            _give_data_set(module)
+            after_import("tensorflow.compat.v1", _give_data_set)  # is loaded once more when it is imported by this name
         if is_rank():
             from lockstep import attach
             attach.attached(self._name)

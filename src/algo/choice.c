@@ -16,6 +16,7 @@
 #define CHUNK_NODE (768 * LS_KIB)
 #define CHUNK_NET  (4 * LS_MIB)
 
+#define PAIR_BYTES       (1 * LS_KIB)   /* of two ranks: from here what goes there and back is worth its way */
 #define FLAT_FEW_RANKS   4            /* up to here all-to-all sends are cheap */
 #define FLAT_FEW_BYTES   (32 * LS_KIB)
 #define FLAT_MANY_BYTES  (8 * LS_KIB)
@@ -28,6 +29,8 @@
 static const ls_choice_t built_in[] = {
     {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_GIVEN, .max_bytes = LS_CHOICE_NO_LIMIT,
      .algo = &ls_algo_allreduce_dims, .chunk_bytes = CHUNK_NET},
+    {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_ONE, .min_bytes = PAIR_BYTES, .max_bytes = LS_CHOICE_NO_LIMIT,
+     .max_ranks = 2, .algo = &ls_algo_allreduce_direct, .chunk_bytes = CHUNK_NODE},
     {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_ONE, .max_bytes = FLAT_FEW_BYTES,
      .max_ranks = FLAT_FEW_RANKS, .algo = &ls_algo_allreduce_flat, .chunk_bytes = CHUNK_NODE},
     {.coll = LS_COLL_ALLREDUCE, .nodes = LS_NODES_ONE, .max_bytes = FLAT_MANY_BYTES,

@@ -17,7 +17,7 @@ typedef uint32_t crc_tables_t[8][256];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static crc_tables_t   tables_32, tables_32c;
-static bool           has_32, has_32c;
+static bool           has_32, has_32c, has_32c_wide;
 
 static void fill(uint32_t polynomial, crc_tables_t tables)
 {
@@ -42,8 +42,9 @@ static void prepare(void)
 {
     fill(POLYNOMIAL_32, tables_32);
     fill(POLYNOMIAL_32C, tables_32c);
-    has_32  = ls_crc_x86_has_32();
-    has_32c = ls_crc_x86_has_32c();
+    has_32       = ls_crc_x86_has_32();
+    has_32c      = ls_crc_x86_has_32c();
+    has_32c_wide = ls_crc_x86_has_32c_wide();
 }
 
 static uint32_t by_tables(crc_tables_t tables, uint32_t crc, const unsigned char *bytes, size_t count)
@@ -93,5 +94,8 @@ uint32_t ls_crc_32(uint32_t crc, const void *bytes, size_t count)
 uint32_t ls_crc_32c(uint32_t crc, const void *bytes, size_t count)
 {
     pthread_once(&once, prepare);
+    if (has_32c_wide && count >= LS_CRC_WIDE_BYTES) {
+        return ls_crc_x86_32c_wide(crc, bytes, count);
+    }
     return has_32c ? ls_crc_x86_32c(crc, bytes, count) : by_tables(tables_32c, crc, bytes, count);
 }

@@ -164,7 +164,7 @@ static ls_csv_plain_t plain_rows(const source_t *source, size_t row)
         .ends   = batch->ends + row * batch->num_fields + source->field,
         .stride = batch->num_fields,
         .count  = batch->num_rows - row,
-        .has_cr = (source->field + 1 == batch->num_fields),
+        .has_cr = batch->has_cr && source->field + 1 == batch->num_fields,
     };
 }
 
@@ -348,8 +348,47 @@ static size_t put_text(const ls_csv_batch_t *batch, span_t span, char *to)
     return length - 2;
 }
 
+/* Of the text of a field without its quotes. */
+static size_t text_length(const ls_csv_batch_t *batch, span_t span)
+{
+    const char quote  = batch->index->marks.quote;
+    size_t     length = (size_t)(span.end - span.begin);
+
+    if (!is_quoted(batch, span)) {
+        return length;
+    }
+    length -= 2;
+    for (const char *from = span.begin + 1; from < span.end - 1; from++) {
+        if (*from == quote) { /* written twice */
+            length--;
+            from++;
+        }
+    }
+    return length;
+}
+
+/* Each row to a place of its own. */
+static ls_status_t to_places(const source_t *source, ls_data_column_t *column)
+{
+    ls_status_t status = LS_OK;
+
+    for (size_t row = 0; row < source->batch->num_rows && status == LS_OK; row++) {
+        const span_t span = field_at(source->batch, row, source->field);
+        void        *room = NULL;
+
+        status = ls_column_append(column, text_length(source->batch, span), &room);
+        if (status == LS_OK) {
+            copy_text(source->batch, span, room);
+        }
+    }
+    return status;
+}
+
 static ls_status_t to_bytes(const source_t *source, ls_data_column_t *column)
 {
+    if (column->place != NULL) {
+        return to_places(source, column);
+    }
     const ls_csv_batch_t *batch = source->batch;
     const size_t      most = batch->ends[batch->num_rows * batch->num_fields - 1] - (batch->ends[-1] + 1U);
     const ls_status_t status =

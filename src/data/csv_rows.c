@@ -145,17 +145,21 @@ static ls_status_t arrange(ls_csv_rows_t *rows, size_t num_ends)
 
 /* Is each num_fields-th end, and no other, a line feed?  Then there is neither a blank line nor a ragged row,
  * except that with one field a blank line looks like a row. */
-static bool is_regular(const ls_csv_rows_t *rows, size_t num_ends, size_t num_lines)
+static bool is_regular(const ls_csv_rows_t *rows, size_t num_ends, size_t num_lines, bool *has_cr_p)
 {
     const size_t stride = rows->num_fields;
-    size_t       wrong  = 0;
+    size_t       wrong = 0, num_cr = 0;
 
     if (num_lines * stride > num_ends || stride == 1) {
         return false;
     }
     for (size_t i = 1; i <= num_lines; i++) {
-        wrong += (rows->data[rows->ends[i * stride - 1]] != '\n');
+        const char *end = rows->data + rows->ends[i * stride - 1];
+
+        wrong += (*end != '\n');
+        num_cr += (end[-1] == '\r'); /* there is a delimiter at least */
     }
+    *has_cr_p = num_cr > 0 || wrong > 0;
     return wrong == 0;
 }
 
@@ -167,7 +171,8 @@ static ls_status_t find_rows(ls_csv_rows_t *rows)
         rows->scan->ends(&rows->index->marks, rows->data, rows->length, &is_inside, rows->ends, &num_lines);
 
     rows->ends[-1] = UINT32_MAX; /* one before 0 */
-    if (is_regular(rows, num_ends, num_lines)) {
+    rows->has_cr   = true;
+    if (is_regular(rows, num_ends, num_lines, &rows->has_cr)) {
         rows->num_rows = num_lines;
         return LS_OK;
     }
@@ -371,6 +376,7 @@ ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t 
         .offset     = rows->offset,
         .index      = rows->index,
         .file       = rows->file,
+        .has_cr     = rows->has_cr,
     };
     rows->done_rows += num;
     rows->next_row += num;

@@ -20,6 +20,7 @@ typedef struct ls_csv_batch {
     uint64_t              offset;    /* of data in the file */
     const ls_csv_index_t *index;
     unsigned              file;
+    bool                  has_cr; /* false: no row ends with a carriage return */
 } ls_csv_batch_t;
 
 typedef struct ls_csv_rows {
@@ -34,8 +35,9 @@ typedef struct ls_csv_rows {
     uint32_t                *ends;                /* ends[-1] is there */
     size_t                   num_rows, done_rows; /* in the buffer, and how many of them were given */
     size_t                   block_rows;          /* most that are given at once */
-    bool                     is_sequential;       /* fill the whole buffer: more will be asked for */
-    struct ls_csv_rows      *next;                /* in the list of unused ones; owner: the list */
+    bool                     has_cr;        /* false: no row in the buffer ends with a carriage return */
+    bool                     is_sequential; /* fill the whole buffer: more will be asked for */
+    struct ls_csv_rows      *next;          /* in the list of unused ones; owner: the list */
 } ls_csv_rows_t;
 
 ls_status_t ls_csv_rows_create(const ls_csv_index_t *index, unsigned num_fields, ls_csv_rows_t **rows_p);

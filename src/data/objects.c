@@ -22,50 +22,75 @@ static text_t row_at(const ls_data_column_t *column, uint64_t row)
     return (text_t){(const char *)column->data + begin, (size_t)(column->offsets[row + 1] - begin)};
 }
 
-/* From the length and up to 16 bytes: enough to tell most texts apart. */
-static size_t slot_of(text_t text)
-{
-    uint64_t first = 0, last = 0;
+/* A text as far as it is compared first: all of it where it has no more than 16 bytes. */
+typedef struct brief {
+    uint64_t first, last; /* eight bytes each, of a shorter text all and none */
+    uint64_t length;
+} brief_t;
 
-    if (text.length >= sizeof(first)) {
-        memcpy(&first, text.bytes, sizeof(first));
-        memcpy(&last, text.bytes + text.length - sizeof(last), sizeof(last));
+typedef struct seen {
+    brief_t  brief;
+    uint64_t row;
+} seen_t;
+
+static uint64_t load_word(const char *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+static brief_t brief_of(const ls_data_column_t *column, text_t text)
+{
+    const size_t behind = column->data_room - (size_t)(text.bytes - (const char *)column->data);
+    brief_t      brief  = {.length = text.length};
+
+    if (text.length >= sizeof(brief.first)) {
+        brief.first = load_word(text.bytes);
+        brief.last  = load_word(text.bytes + text.length - sizeof(brief.last));
+    } else if (behind >= sizeof(brief.first)) { /* what comes after the text is masked */
+        brief.first = load_word(text.bytes) & ((1ULL << (8 * text.length)) - 1);
     } else {
-        for (size_t i = 0; i < text.length; i++) {
-            first = first << 8 | (unsigned char)text.bytes[i];
-        }
+        memcpy(&brief.first, text.bytes, text.length);
     }
-    return (size_t)(((first ^ (last << 1 | last >> 63) ^ text.length) * 0x9e3779b97f4a7c15) >>
+    return brief;
+}
+
+static size_t slot_of(const brief_t *brief)
+{
+    return (size_t)(((brief->first ^ (brief->last << 1 | brief->last >> 63) ^ brief->length) *
+                     0x9e3779b97f4a7c15) >>
                     (64 - SEEN_LOG));
 }
 
 /* The row that was last seen with this text, and `row` instead of it; NO_ROW: none. */
-static uint64_t look_up(const ls_data_column_t *column, uint64_t *seen, uint64_t row)
+static uint64_t look_up(const ls_data_column_t *column, seen_t *seen, uint64_t row, text_t text)
 {
-    const text_t   text  = row_at(column, row);
-    uint64_t      *slot  = &seen[slot_of(text)];
-    const uint64_t found = *slot;
+    const brief_t brief = brief_of(column, text);
+    seen_t *const slot  = &seen[slot_of(&brief)];
+    const seen_t  found = *slot;
 
-    *slot = row;
-    if (found != NO_ROW) {
-        const text_t other = row_at(column, found);
-
-        if (other.length == text.length && memcmp(other.bytes, text.bytes, text.length) == 0) {
-            return found;
-        }
+    *slot = (seen_t){brief, row};
+    if (found.row == NO_ROW || found.brief.first != brief.first || found.brief.last != brief.last ||
+        found.brief.length != brief.length) {
+        return NO_ROW;
     }
-    return NO_ROW;
+    return text.length <= 2 * sizeof(uint64_t) ||
+                   memcmp(row_at(column, found.row).bytes, text.bytes, text.length) == 0
+               ? found.row
+               : NO_ROW;
 }
 
 ls_status_t ls_data_column_objects(const ls_data_column_t *column, const ls_data_objects_t *functions,
                                    void **objects)
 {
-    uint64_t seen[1 << SEEN_LOG];
+    seen_t seen[1 << SEEN_LOG];
 
-    memset(seen, 0xff, sizeof(seen));
+    memset(seen, 0xff, sizeof(seen)); /* NO_ROW in each */
     for (uint64_t row = 0; row < column->num_rows; row++) {
         const text_t   text  = row_at(column, row);
-        const uint64_t found = text.length <= LONGEST ? look_up(column, seen, row) : NO_ROW;
+        const uint64_t found = text.length <= LONGEST ? look_up(column, seen, row, text) : NO_ROW;
         void *const    old   = objects[row];
 
         if (found != NO_ROW) {

@@ -85,6 +85,13 @@ static void on_joined(void *arg)
     }
 }
 
+static void on_retired(void *arg, uint32_t id)
+{
+    ls_context_h ctx = arg;
+
+    ls_work_forget(&ctx->works, id);
+}
+
 static void on_describe(void *arg, uint32_t rank, char *text, size_t room)
 {
     ls_context_h ctx = arg;
@@ -105,6 +112,7 @@ static const ls_schedule_ops_t schedule_ops = {
     .fail     = on_fail,
     .joined   = on_joined,
     .broken   = on_broken,
+    .retired  = on_retired,
     .describe = on_describe,
 };
 

@@ -10,6 +10,10 @@
  *     chunk 1         send  .  reduce+send  .  store
  *     chunk 2                send  ...
  *
+ * Where a rank sends what it has reduced back to the one rank whose value it received, the result is written over the
+ * message and given back.  The lines of a stage then wander to and fro between two caches, with never a copy in both:
+ * 64 KiB there and back take 3 us, with a stage for each way 6 to 13 (two cores of one die of an EPYC).
+ *
  * Engine thread only; never blocks.
  */
 #ifndef LS_ENGINE_RUN_H
@@ -60,6 +64,7 @@ typedef struct ls_pass {
     uint64_t      bytes;        /* taken from the budget */
     bool          is_generous;  /* begun beyond the budget */
     ls_stage_t   *packed;       /* the next SEND's data, already written by the REDUCE before it */
+    ls_message_t  answered;     /* the same, written over a message that came; data NULL: none */
 } ls_pass_t;
 
 typedef struct ls_run {

@@ -274,9 +274,18 @@ void ls_work_end(ls_work_pool_t *pool, ls_work_t *work)
     }
     *link = work->next;
     free_temporary(work);
-    if (pool->idle[work->id] == NULL) {
+    if (work->id >= LS_SCHEDULE_FIRST_ADOPTED && !work->is_retired && pool->idle[work->id] == NULL) {
         pool->idle[work->id] = work;
     } else {
-        work_destroy(work); /* the same bucket was under way twice */
+        work_destroy(work); /* nothing comes after it, or the same bucket was under way twice */
+    }
+}
+
+void ls_work_forget(ls_work_pool_t *pool, uint32_t id)
+{
+    work_destroy(pool->idle[id]);
+    pool->idle[id] = NULL;
+    for (ls_work_t *work = pool->active; work != NULL; work = work->next) {
+        work->is_retired = work->is_retired || work->id == id;
     }
 }

@@ -4,7 +4,8 @@
  *
  * Most buckets go straight to their run.  A weighted mean first exchanges the weights, an all-gather or
  * all-to-all the lengths: a small all-gather of 8-byte words under the same key (the meta run).
- * Finished work is kept by bucket id, so that a replayed bucket allocates nothing.
+ * Finished work of an adopted bucket is kept by its id, so that a replayed bucket allocates nothing; with the bucket it
+ * goes.  Ids of negotiated runs come round too late to be of use again.
  */
 #ifndef LS_ENGINE_WORK_H
 #define LS_ENGINE_WORK_H
@@ -22,6 +23,7 @@ typedef struct ls_work {
     bool            has_run, has_meta; /* initialised */
     bool            is_in_meta;
     bool            is_replay;
+    bool            is_retired; /* its bucket was given up while it was under way */
     uint32_t        id, iteration;
     uint64_t        epoch; /* for ls_schedule_finished */
     ls_signature_t  signature; /* of the first slot */
@@ -67,8 +69,11 @@ ls_status_t ls_work_begin(ls_work_pool_t *pool, const ls_schedule_run_t *run, ui
 /* LS_OK: complete; LS_IN_PROGRESS; or failed. */
 ls_status_t ls_work_progress(ls_work_pool_t *pool, ls_work_t *work, bool *moved_p);
 
-/* Take it off the active list and keep it for the next time. */
+/* Take it off the active list, and keep it for the next time if there may be one. */
 void ls_work_end(ls_work_pool_t *pool, ls_work_t *work);
+
+/* The bucket of this id was given up. */
+void ls_work_forget(ls_work_pool_t *pool, uint32_t id);
 
 /* The plan of an algorithm, made once. */
 ls_status_t ls_work_get_plan(ls_work_pool_t *pool, const ls_algo_t *algo, uint32_t root, const ls_plan_t **plan_p);

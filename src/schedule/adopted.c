@@ -109,6 +109,9 @@ void ls_adopted_retire(ls_schedule_h schedule, ls_adopted_t *adopted)
     moved->at                                                = adopted->at;
     schedule->by_id[adopted->id - LS_SCHEDULE_FIRST_ADOPTED] = NULL;
     schedule->num_changes++;
+    if (schedule->params.ops->retired != NULL) {
+        schedule->params.ops->retired(schedule->params.arg, adopted->id);
+    }
     unlink_slots(schedule, adopted, adopted->num_slots);
     destroy(adopted);
 }

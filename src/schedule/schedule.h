@@ -90,6 +90,8 @@ typedef struct ls_schedule_ops {
      * no memory.  Everything held was failed, as by abort(); the engine should fail what it runs. At most
      * once; may be NULL. */
     void (*broken)(void *arg, ls_status_t status, const char *message);
+    /* An adopted bucket was given up: its id may get another.  May be NULL. */
+    void (*retired)(void *arg, uint32_t id);
     /* "rank 3 (process 4711 on node07)", for messages; NULL: "rank 3". */
     void (*describe)(void *arg, uint32_t rank, char *text, size_t room);
 } ls_schedule_ops_t;

@@ -19,8 +19,8 @@ typedef struct part {
 } part_t;
 
 typedef struct file {
-    const char *bytes; /* NULL: it is empty */
-    uint64_t    size;
+    const char *bytes;
+    uint64_t    size; /* 0: nothing is mapped, bytes point to an empty text */
 } file_t;
 
 struct ls_state {
@@ -32,7 +32,7 @@ struct ls_state {
 static ls_status_t map_file(const char *path, file_t *file_p)
 {
     struct stat info;
-    file_t      file = {0};
+    file_t      file   = {.bytes = ""};
     ls_status_t status = LS_OK;
     const int   fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -60,7 +60,7 @@ static ls_status_t map_file(const char *path, file_t *file_p)
 
 static void unmap_file(file_t *file)
 {
-    if (file->bytes != NULL) {
+    if (file->size > 0) {
         munmap((void *)(uintptr_t)file->bytes, (size_t)file->size);
     }
 }
@@ -168,7 +168,7 @@ static ls_status_t read_manifest(const char *path, struct ls_state *state, uint6
     status = ls_mem_alloc(room * sizeof(part_t), "parts", &parts);
     if (status == LS_OK) {
         state->parts = parts;
-        if (manifest.bytes == NULL || !parse(&manifest, state, room, data_size_p)) {
+        if (!parse(&manifest, state, room, data_size_p)) {
             status = ls_error_set(LS_ERR_INVALID, "%s: it is no manifest, or it is damaged", path);
         }
     }

@@ -9,25 +9,20 @@
  */
 #include "tf/rows.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lockstep_data.h"
+#include "tf/tstring.h"
 
 #define NAME "LockstepReadRows"
-
-typedef void (*string_copy_fn)(void *string, const char *bytes, size_t count);
 
 typedef struct shared_data {
     ls_data_h data; /* NULL: no longer shared */
     unsigned  num_reads;
-    ls_data_column_t
-        *spare; /* columns with memory from an earlier read: fresh memory costs as much as reading */
 } shared_data_t;
 
-static string_copy_fn  string_copy;
+static bool            is_registered;
 static pthread_mutex_t lock    = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  is_done = PTHREAD_COND_INITIALIZER;
 static shared_data_t  *shared;     /* lock: lock; by number */
@@ -40,7 +35,18 @@ LS_API int     lockstep_tf_reads(void);
 /* Can the operator be used? */
 int lockstep_tf_reads(void)
 {
-    return string_copy != NULL;
+    return is_registered;
+}
+
+static bool has_strings(ls_data_h data)
+{
+    const ls_data_info_t *info = ls_data_info(data);
+    unsigned              i    = 0;
+
+    while (i < info->num_fields && info->fields[i].type != LS_DATA_BYTES) {
+        i++;
+    }
+    return i < info->num_fields;
 }
 
 /* -1: no memory. */
@@ -49,6 +55,9 @@ int64_t lockstep_tf_share(ls_data_h data)
     int64_t        number = -1;
     shared_data_t *grown;
 
+    if (has_strings(data)) {
+        ls_tstring_keep_memory();
+    }
     pthread_mutex_lock(&lock);
     grown = realloc(shared, (size_t)(num_shared + 1) * sizeof(*shared));
     if (grown != NULL) {
@@ -60,34 +69,19 @@ int64_t lockstep_tf_share(ls_data_h data)
     return number;
 }
 
-static void free_columns(const ls_data_info_t *info, ls_data_column_t *columns)
-{
-    for (unsigned i = 0; i < info->num_fields && columns != NULL; i++) {
-        if (info->fields[i].type == LS_DATA_BYTES) {
-            ls_data_column_clear(&columns[i]);
-        }
-    }
-    free(columns);
-}
-
 void lockstep_tf_unshare(int64_t number)
 {
     pthread_mutex_lock(&lock);
     if (number >= 0 && number < num_shared && shared[number].data != NULL) {
-        const ls_data_info_t *info = ls_data_info(shared[number].data);
-
         shared[number].data = NULL;
         while (shared[number].num_reads > 0) {
             pthread_cond_wait(&is_done, &lock);
         }
-        free_columns(info, shared[number].spare);
-        shared[number].spare = NULL;
     }
     pthread_mutex_unlock(&lock);
 }
 
-/* The data set, and columns for all its fields (NULL: no memory). */
-static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
+static ls_data_h get(int64_t number)
 {
     ls_data_h data = NULL;
 
@@ -95,24 +89,14 @@ static ls_data_h get(int64_t number, ls_data_column_t **columns_p)
     if (number >= 0 && number < num_shared && shared[number].data != NULL) {
         data = shared[number].data;
         shared[number].num_reads++;
-        *columns_p           = shared[number].spare;
-        shared[number].spare = NULL;
     }
     pthread_mutex_unlock(&lock);
-    if (data != NULL && *columns_p == NULL) {
-        *columns_p = calloc(ls_data_info(data)->num_fields + 1, sizeof(**columns_p));
-    }
     return data;
 }
 
-static void put(int64_t number, ls_data_h data, ls_data_column_t *columns)
+static void put(int64_t number)
 {
     pthread_mutex_lock(&lock);
-    if (shared[number].spare == NULL) {
-        shared[number].spare = columns;
-        columns              = NULL;
-    }
-    free_columns(ls_data_info(data), columns);
     shared[number].num_reads--;
     pthread_cond_broadcast(&is_done);
     pthread_mutex_unlock(&lock);
@@ -159,22 +143,10 @@ static bool allocate(TF_OpKernelContext *ctx, int index, const ls_data_field_t *
     return true;
 }
 
-/* Rows of different length become strings. */
-static bool copy_strings(TF_OpKernelContext *ctx, int index, const ls_data_field_t *field,
-                         const ls_data_column_t *column, int64_t count, TF_Status *status)
+/* Rows of different length become strings, and are read straight into them. */
+static void *place_string(void *strings, uint64_t row, size_t length)
 {
-    const size_t string_bytes = 24; /* TF_TString */
-    void        *strings      = NULL;
-
-    if (!allocate(ctx, index, field, count, status, &strings)) {
-        return false;
-    }
-    for (int64_t row = 0; row < count; row++) {
-        string_copy((char *)strings + (size_t)row * string_bytes,
-                    (const char *)column->data + column->offsets[row],
-                    column->offsets[row + 1] - column->offsets[row]);
-    }
-    return true;
+    return ls_tstring_room((char *)strings + row * LS_TSTRING_BYTES, length);
 }
 
 /* Was the operator made for the fields of this data set? */
@@ -200,20 +172,28 @@ static void read_rows(TF_OpKernelContext *ctx, ls_data_h data, const wanted_t *w
     bool                  is_good = is_made_for(ctx, info, status);
 
     for (unsigned i = 0; i < info->num_fields && is_good; i++) {
-        columns[i].field = i;
-        if (info->fields[i].type != LS_DATA_BYTES) {
-            is_good = allocate(ctx, (int)i, &info->fields[i], count, status, &columns[i].data);
-        }
+        void *memory = NULL;
+
+        is_good    = allocate(ctx, (int)i, &info->fields[i], count, status, &memory);
+        columns[i] = info->fields[i].type == LS_DATA_BYTES
+                         ? (ls_data_column_t){.field = i, .place = place_string, .place_arg = memory}
+                         : (ls_data_column_t){.field = i, .data = memory};
     }
     if (is_good && ls_data_read_at(data, wanted->rows, (uint64_t)count, columns, info->num_fields) != LS_OK) {
         ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, ls_last_error());
-        is_good = false;
     }
-    for (unsigned i = 0; i < info->num_fields && is_good; i++) {
-        if (info->fields[i].type == LS_DATA_BYTES) {
-            is_good = copy_strings(ctx, (int)i, &info->fields[i], &columns[i], count, status);
-        }
+}
+
+static void read_shared(TF_OpKernelContext *ctx, ls_data_h data, const wanted_t *wanted, TF_Status *status)
+{
+    ls_data_column_t *columns = calloc(ls_data_info(data)->num_fields + 1, sizeof(*columns));
+
+    if (columns == NULL) {
+        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
+    } else {
+        read_rows(ctx, data, wanted, columns, status);
     }
+    free(columns);
 }
 
 enum { INPUT_SOURCE, INPUT_ROWS, INPUT_BOUNDS, INPUT_STEP, NUM_INPUTS }; /* all int64 */
@@ -244,10 +224,9 @@ static bool find_wanted(TF_Tensor *const *inputs, wanted_t *wanted_p)
 
 static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_Status *status)
 {
-    int64_t           number = -1;
-    ls_data_h         data   = NULL;
-    ls_data_column_t *columns;
-    wanted_t          wanted;
+    int64_t   number = -1;
+    ls_data_h data   = NULL;
+    wanted_t  wanted;
 
     if (!find_wanted(inputs, &wanted)) {
         ls_tf.SetStatus(status, TF_INVALID_ARGUMENT, "lockstep: there is no such step of rows");
@@ -255,18 +234,14 @@ static void compute_with(TF_OpKernelContext *ctx, TF_Tensor *const *inputs, TF_S
     }
     if (ls_tf.TensorElementCount(inputs[INPUT_SOURCE]) == 1) {
         number = number_at(inputs[INPUT_SOURCE], 0);
-        data   = get(number, &columns);
+        data   = get(number);
     }
     if (data == NULL) {
         ls_tf.SetStatus(status, TF_FAILED_PRECONDITION, "lockstep: the data set has been closed");
         return;
     }
-    if (columns == NULL) {
-        ls_tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "lockstep: no memory for columns");
-    } else {
-        read_rows(ctx, data, &wanted, columns, status);
-    }
-    put(number, data, columns);
+    read_shared(ctx, data, &wanted, status);
+    put(number);
 }
 
 static void compute(void *kernel, TF_OpKernelContext *ctx)
@@ -314,11 +289,9 @@ static void delete (void *kernel)
 
 void ls_rows_register(TF_Status *status)
 {
-    void                   *library = dlopen("libtensorflow_cc.so.2", RTLD_NOLOAD | RTLD_NOW);
-    void                   *address = library != NULL ? dlsym(library, "TF_StringCopy") : NULL;
     TF_OpDefinitionBuilder *builder;
 
-    if (address == NULL) {
+    if (!ls_tstring_is_known()) {
         return;
     }
     builder = ls_tf.NewOpDefinitionBuilder(NAME);
@@ -334,7 +307,5 @@ void ls_rows_register(TF_Status *status)
         ls_tf.RegisterKernelBuilder(NAME, ls_tf.NewKernelBuilder(NAME, "CPU", create, compute, delete),
                                     status);
     }
-    if (ls_tf.GetCode(status) == TF_OK) {
-        memcpy(&string_copy, &address, sizeof(address));
-    }
+    is_registered = ls_tf.GetCode(status) == TF_OK;
 }

@@ -14,9 +14,11 @@ typedef struct ls_letter {
     ls_key_t         key;
     uint32_t         from;
     uint32_t         contributors;
-    const void      *data;
+    void            *data;
     size_t           bytes;
     ls_stage_head_t *head; /* counted down when it has been read; NULL: the place is empty */
+    uint32_t         segment; /* of the sender's memory; an answer's is the receiver's, and not looked at again */
+    uint64_t         offset;
 } ls_letter_t;
 
 typedef struct ls_letter_table {

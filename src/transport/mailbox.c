@@ -100,7 +100,7 @@ static ls_status_t create_peers(ls_mailbox_h mailbox, const uint32_t *local_rank
     for (uint32_t i = 0; i < mailbox->local_size; i++) {
         mailbox->index_of[local_ranks[i]]    = i;
         mailbox->peers[i].rank               = local_ranks[i];
-        mailbox->peers[i].waiting.item_bytes = sizeof(ls_send_t);
+        mailbox->peers[i].waiting.item_bytes = sizeof(ls_mailbox_note_t);
     }
     return LS_OK;
 }
@@ -369,6 +369,8 @@ const ls_transport_ops_t ls_mailbox_ops = {
     .send          = ls_mailbox_send,
     .match         = ls_mailbox_match,
     .release       = ls_mailbox_release,
+    .can_answer    = ls_mailbox_can_answer,
+    .answer        = ls_mailbox_answer,
     .poll_control  = ls_mailbox_poll_control,
     .progress      = ls_mailbox_progress,
     .needs_polling = ls_mailbox_needs_polling,

@@ -27,14 +27,26 @@
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
-typedef struct ls_mailbox_entry {
-    _Alignas(LS_CACHE_LINE) _Atomic uint64_t sequence;
+typedef enum ls_mailbox_kind {
+    LS_MAILBOX_DATA,
+    LS_MAILBOX_CONTROL,
+    LS_MAILBOX_ANSWER, /* data, in a stage of the one who receives it */
+    LS_MAILBOX_KIND_COUNT
+} ls_mailbox_kind_t;
+
+/* What a message is and where its bytes are. */
+typedef struct ls_mailbox_note {
     ls_key_t key;
     uint64_t offset;
     uint64_t bytes;
     uint32_t segment;
     uint32_t contributors;
-    uint32_t is_control;
+    uint32_t kind; /* ls_mailbox_kind_t */
+} ls_mailbox_note_t;
+
+typedef struct ls_mailbox_entry {
+    _Alignas(LS_CACHE_LINE) _Atomic uint64_t sequence;
+    ls_mailbox_note_t note;
 } ls_mailbox_entry_t;
 
 typedef struct ls_mailbox_ring {
@@ -73,7 +85,7 @@ typedef struct ls_mailbox_peer {
     ls_mailbox_ring_t *in;   /* in ours, for it */
     uint64_t           sent, known_consumed;
     uint64_t           received;
-    ls_fifo_t          waiting;  /* ls_send_t: the ring was full */
+    ls_fifo_t          waiting;  /* ls_mailbox_note_t: the ring was full */
     ls_segment_t      *segments; /* by number; NONE: not mapped yet */
     uint32_t           segments_room;
     int64_t            pid;
@@ -107,6 +119,8 @@ ls_status_t ls_mailbox_map(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, uint32
 ls_status_t ls_mailbox_send(void *self, const ls_send_t *send);
 bool        ls_mailbox_match(void *self, uint32_t rank, ls_key_t key, ls_message_t *message_p);
 void        ls_mailbox_release(void *self, ls_message_t *message);
+bool        ls_mailbox_can_answer(void *self, const ls_message_t *message);
+ls_status_t ls_mailbox_answer(void *self, const ls_message_t *message, ls_key_t key, uint32_t contributors);
 bool        ls_mailbox_poll_control(void *self, ls_message_t *message_p);
 ls_status_t ls_mailbox_progress(void *self, bool *moved_p);
 bool        ls_mailbox_needs_polling(void *self);

@@ -17,7 +17,7 @@ static ls_mailbox_peer_t *peer_of(ls_mailbox_h mailbox, uint32_t rank)
 /* ---- send ----------------------------------------------------------------------------------- */
 
 /* False if the ring is full. */
-static bool ring_put(ls_mailbox_peer_t *peer, const ls_send_t *send)
+static bool ring_put(ls_mailbox_peer_t *peer, const ls_mailbox_note_t *note)
 {
     ls_mailbox_entry_t *entry = &peer->out->entries[peer->sent & (LS_MAILBOX_RING_ENTRIES - 1)];
 
@@ -27,33 +27,41 @@ static bool ring_put(ls_mailbox_peer_t *peer, const ls_send_t *send)
             return false;
         }
     }
-    entry->key          = send->key;
-    entry->offset       = send->stage->offset;
-    entry->bytes        = send->bytes;
-    entry->segment      = send->stage->segment;
-    entry->contributors = send->contributors;
-    entry->is_control   = send->is_control;
+    entry->note = *note;
     atomic_store_explicit(&entry->sequence, ++peer->sent, memory_order_release);
     return true;
 }
 
-ls_status_t ls_mailbox_publish(ls_mailbox_h mailbox, const ls_send_t *send)
+static ls_status_t publish(ls_mailbox_h mailbox, uint32_t rank, const ls_mailbox_note_t *note)
 {
-    ls_mailbox_peer_t *peer = peer_of(mailbox, send->peer);
+    ls_mailbox_peer_t *peer = peer_of(mailbox, rank);
     ls_status_t        status;
 
     if (peer == NULL) {
-        return ls_error_set(LS_ERR_INTERNAL, "rank %u has no mailbox for rank %u", mailbox->rank, send->peer);
+        return ls_error_set(LS_ERR_INTERNAL, "rank %u has no mailbox for rank %u", mailbox->rank, rank);
     }
     /* What waits goes first: control messages keep their order. */
-    if (peer->waiting.count == 0 && ring_put(peer, send)) {
+    if (peer->waiting.count == 0 && ring_put(peer, note)) {
         return LS_OK;
     }
     status = ls_fifo_reserve(&peer->waiting, "waiting sends");
     if (status == LS_OK) {
-        *(ls_send_t *)ls_fifo_push(&peer->waiting) = *send;
+        *(ls_mailbox_note_t *)ls_fifo_push(&peer->waiting) = *note;
     }
     return status;
+}
+
+ls_status_t ls_mailbox_publish(ls_mailbox_h mailbox, const ls_send_t *send)
+{
+    return publish(mailbox, send->peer,
+                   &(ls_mailbox_note_t){
+                       .key          = send->key,
+                       .offset       = send->stage->offset,
+                       .bytes        = send->bytes,
+                       .segment      = send->stage->segment,
+                       .contributors = send->contributors,
+                       .kind         = send->is_control ? LS_MAILBOX_CONTROL : LS_MAILBOX_DATA,
+                   });
 }
 
 void ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank)
@@ -71,12 +79,40 @@ ls_status_t ls_mailbox_send(void *self, const ls_send_t *send)
     return status;
 }
 
+/* Acquire: the other readers' last look at the bytes comes before what is written over them. */
+bool ls_mailbox_can_answer(void *self, const ls_message_t *message)
+{
+    const ls_stage_head_t *head = message->token;
+
+    (void)self;
+    return atomic_load_explicit(&head->pending, memory_order_acquire) == 1;
+}
+
+/* The stage stays counted: it is free when its owner, who now reads it, releases it. */
+ls_status_t ls_mailbox_answer(void *self, const ls_message_t *message, ls_key_t key, uint32_t contributors)
+{
+    const ls_status_t status = publish(self, message->from,
+                                       &(ls_mailbox_note_t){
+                                           .key          = key,
+                                           .offset       = message->offset,
+                                           .bytes        = message->bytes,
+                                           .segment      = message->segment,
+                                           .contributors = contributors,
+                                           .kind         = LS_MAILBOX_ANSWER,
+                                       });
+
+    if (status == LS_OK) {
+        ls_mailbox_ring(self, message->from);
+    }
+    return status;
+}
+
 static void send_waiting(ls_mailbox_peer_t *peer, bool *moved_p)
 {
-    const ls_send_t *send;
-    bool             any = false;
+    const ls_mailbox_note_t *note;
+    bool                     any = false;
 
-    while ((send = ls_fifo_peek(&peer->waiting)) != NULL && ring_put(peer, send)) {
+    while ((note = ls_fifo_peek(&peer->waiting)) != NULL && ring_put(peer, note)) {
         ls_fifo_pop(&peer->waiting);
         any = true;
     }
@@ -88,35 +124,54 @@ static void send_waiting(ls_mailbox_peer_t *peer, bool *moved_p)
 
 /* ---- receive -------------------------------------------------------------------------------- */
 
-/* Where the bytes are, with everything the sender wrote checked against what is mapped. */
-static ls_status_t find_bytes(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer,
-                              const ls_mailbox_entry_t *entry, ls_letter_t *letter_p)
+/* The segment in which a message's bytes are: the sender's, or, of an answer, the own one. */
+static ls_status_t find_segment(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, const ls_mailbox_note_t *note,
+                                const ls_segment_t **segment_p)
 {
-    const uint32_t segment = entry->segment;
-    const uint64_t offset = entry->offset, bytes = entry->bytes;
-    const uint64_t first  = (segment == 0) ? mailbox->stages_offset : 0;
-    ls_status_t    status = LS_OK;
-    char          *data;
-    size_t         size;
+    ls_status_t status = LS_OK;
 
-    if (segment >= peer->segments_room || peer->segments[segment].kind == LS_SEGMENT_NONE) {
-        status = ls_mailbox_map(mailbox, peer, segment);
+    if (note->kind == LS_MAILBOX_ANSWER) {
+        if (note->segment >= mailbox->num_segments) {
+            return ls_error_set(LS_ERR_INTERNAL, "rank %u answered in segment %u of rank %u, which has %u", peer->rank,
+                                note->segment, mailbox->rank, mailbox->num_segments);
+        }
+        *segment_p = &mailbox->segments[note->segment];
+        return LS_OK;
     }
+    if (note->segment >= peer->segments_room || peer->segments[note->segment].kind == LS_SEGMENT_NONE) {
+        status = ls_mailbox_map(mailbox, peer, note->segment);
+    }
+    *segment_p = &peer->segments[note->segment];
+    return status;
+}
+
+/* Where the bytes are, with everything the sender wrote checked against what is mapped. */
+static ls_status_t find_bytes(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, const ls_mailbox_note_t *note,
+                              ls_letter_t *letter_p)
+{
+    const uint64_t      offset  = note->offset, bytes = note->bytes;
+    const uint64_t      first   = (note->segment == 0) ? mailbox->stages_offset : 0;
+    const ls_segment_t *segment = NULL;
+    const ls_status_t   status  = find_segment(mailbox, peer, note, &segment);
+    char               *data;
+
     if (status != LS_OK) {
         return status;
     }
-    size = peer->segments[segment].bytes;
-    if (offset < first + LS_STAGE_HEAD_BYTES || offset % LS_CACHE_LINE != 0 || offset > size ||
-        bytes > size - offset) {
-        return ls_error_set(LS_ERR_INTERNAL,
-                            "rank %u sent %llu bytes at %llu of segment %u, which has %zu", peer->rank,
-                            (unsigned long long)bytes, (unsigned long long)offset, segment, size);
+    if (offset < first + LS_STAGE_HEAD_BYTES || offset % LS_CACHE_LINE != 0 || offset > segment->bytes ||
+        bytes > segment->bytes - offset) {
+        return ls_error_set(LS_ERR_INTERNAL, "rank %u sent %llu bytes at %llu of segment %u, which has %zu", peer->rank,
+                            (unsigned long long)bytes, (unsigned long long)offset, note->segment, segment->bytes);
     }
-    data      = (char *)peer->segments[segment].base + offset;
+    data      = (char *)segment->base + offset;
     *letter_p = (ls_letter_t){
-        .key  = entry->key, .from = peer->rank, .contributors = entry->contributors,
-        .data = data,       .bytes = bytes,     .head = ls_stage_head_of(data),
+        .key  = note->key, .from = peer->rank, .contributors = note->contributors,
+        .data = data,      .bytes = bytes,     .head = ls_stage_head_of(data),
+        .segment = note->segment, .offset = offset,
     };
+    if (note->kind == LS_MAILBOX_ANSWER) {
+        letter_p->head->is_warm = true;
+    }
     return LS_OK;
 }
 
@@ -142,11 +197,11 @@ static ls_status_t drain(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, const ls
     while (found_p->head == NULL && (entry = next_entry(peer)) != NULL) {
         ls_letter_t letter;
 
-        status = find_bytes(mailbox, peer, entry, &letter);
+        status = find_bytes(mailbox, peer, &entry->note, &letter);
         if (status != LS_OK) {
             break;
         }
-        if (entry->is_control) {
+        if (entry->note.kind == LS_MAILBOX_CONTROL) {
             status = ls_fifo_reserve(&mailbox->control, "control messages");
             if (status != LS_OK) {
                 break;
@@ -175,7 +230,7 @@ static void fill_message(const ls_letter_t *letter, ls_message_t *message_p)
 {
     *message_p = (ls_message_t){
         .data = letter->data, .bytes = letter->bytes, .from = letter->from,
-        .contributors = letter->contributors, .token = letter->head,
+        .contributors = letter->contributors, .token = letter->head, .segment = letter->segment, .offset = letter->offset,
     };
 }
 

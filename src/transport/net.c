@@ -288,6 +288,24 @@ void ls_net_release(ls_net_h net, ls_message_t *message)
     }
 }
 
+bool ls_net_can_answer(ls_net_h net, const ls_message_t *message)
+{
+    const ls_net_route_t *route = &net->routes[message->from];
+
+    return route->ops->can_answer != NULL && route->ops->can_answer(route->self, message);
+}
+
+ls_status_t ls_net_answer(ls_net_h net, const ls_message_t *message, ls_key_t key, uint32_t contributors)
+{
+    const ls_net_route_t *route  = &net->routes[message->from];
+    const ls_status_t     status = route->ops->answer(route->self, message, key, contributors);
+
+    if (status == LS_OK) {
+        *(route->is_same_node ? &net->bytes_node : &net->bytes_net) += message->bytes;
+    }
+    return status;
+}
+
 /* ---- time ----------------------------------------------------------------------------------- */
 
 ls_status_t ls_net_progress(ls_net_h net, bool *moved_p)

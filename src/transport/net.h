@@ -60,6 +60,12 @@ ls_status_t ls_net_expect(ls_net_h net, uint32_t peer, ls_key_t key, size_t byte
 bool        ls_net_match(ls_net_h net, uint32_t peer, ls_key_t key, ls_message_t *message_p);
 void        ls_net_release(ls_net_h net, ls_message_t *message);
 
+/* May this rank write over the bytes of the message (it is their only reader) and give them back to their sender? */
+bool ls_net_can_answer(ls_net_h net, const ls_message_t *message);
+
+/* Give back the message, with bytes that may be others; instead of ls_net_release. */
+ls_status_t ls_net_answer(ls_net_h net, const ls_message_t *message, ls_key_t key, uint32_t contributors);
+
 /* ---- control -------------------------------------------------------------------------------- */
 
 /* Any size, copied; in order per pair.  To itself is allowed.  Comes out of poll whole; the message

@@ -13,6 +13,9 @@
  *
  * The oldest is almost always back.  If it is not, all that were sent are looked through, and only when that
  * finds nothing does the pool grow.
+ *
+ * A stage that came back as an answer is the exception: its owner was the last to read it, so nobody else has its
+ * lines, and it is used again before any other.  The circle then never grows longer than what is under way.
  */
 #include "transport/stage.h"
 
@@ -123,6 +126,38 @@ static void look_through(stage_class_t *class)
     class->num_sent = kept;
 }
 
+static bool fits(const ls_stage_t *stage, size_t bytes)
+{
+    return stage->room >= bytes && stage->room / 2 <= bytes;
+}
+
+static bool is_back_warm(const ls_stage_t *stage)
+{
+    return stage->head->is_warm && is_back(stage);
+}
+
+/* The one sent last or the one sent longest ago, if it came back as an answer. */
+static ls_stage_t *pop_warm(stage_class_t *class, bool is_large, size_t bytes)
+{
+    ls_stage_t *newest, *oldest;
+
+    if (class->num_sent == 0) {
+        return NULL;
+    }
+    newest = *sent_at(class, class->num_sent - 1);
+    oldest = *sent_at(class, 0);
+    if (is_back_warm(newest) && (!is_large || fits(newest, bytes))) {
+        class->num_sent--;
+        return newest;
+    }
+    if (is_back_warm(oldest) && (!is_large || fits(oldest, bytes))) {
+        class->sent_first = (class->sent_first + 1) & (class->sent_room - 1);
+        class->num_sent--;
+        return oldest;
+    }
+    return NULL;
+}
+
 static ls_stage_t *pop_free(stage_class_t *class)
 {
     ls_stage_t *stage = class->free;
@@ -139,7 +174,7 @@ static ls_stage_t *pop_free_large(stage_class_t *class, size_t bytes)
     for (ls_stage_t **link = &class->free; *link != NULL; link = &(*link)->next_free) {
         ls_stage_t *stage = *link;
 
-        if (stage->room >= bytes && stage->room / 2 <= bytes) {
+        if (fits(stage, bytes)) {
             *link = stage->next_free;
             return stage;
         }
@@ -369,7 +404,10 @@ ls_status_t ls_stage_get(ls_stage_pool_h pool, size_t bytes, ls_stage_t **stage_
     if (bytes > MAX_BYTES) {
         return ls_error_set(LS_ERR_NO_MEMORY, "no stage of %zu bytes", bytes);
     }
-    stage = may_lengthen(pool, class, room) ? pop_any(class, is_large, bytes) : find_back(class, is_large, bytes);
+    stage = pop_warm(class, is_large, bytes);
+    if (stage == NULL) {
+        stage = may_lengthen(pool, class, room) ? pop_any(class, is_large, bytes) : find_back(class, is_large, bytes);
+    }
     if (stage == NULL) {
         return make_stage(pool, class, room, stage_p);
     }
@@ -386,6 +424,7 @@ void ls_stage_sent(ls_stage_pool_h pool, ls_stage_t *stage)
 {
     stage_class_t *class = &pool->classes[class_of(stage->room)];
 
+    stage->head->is_warm             = false;
     *sent_at(class, class->num_sent) = stage;
     class->num_sent++;
 }

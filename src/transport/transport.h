@@ -13,7 +13,8 @@
  *                                               ls_net_release()  -> the stage is free again
  *
  * Staged bytes are read where the sender put them: inside a node the receiver gets a pointer into
- * the sender's shared memory, and one stage serves any number of receivers.
+ * the sender's shared memory, and one stage serves any number of receivers.  A receiver who is alone with a message
+ * may write its reply over it and give it back: to answer.  The stage is free when the sender has released the answer.
  */
 #ifndef LS_TRANSPORT_TRANSPORT_H
 #define LS_TRANSPORT_TRANSPORT_H
@@ -67,6 +68,7 @@ static inline uint32_t ls_key_message(ls_key_t key)
  */
 typedef struct ls_stage_head {
     _Atomic uint32_t pending;
+    bool             is_warm; /* owner: came back as an answer, and so lies in the owner's cache */
 } ls_stage_head_t;
 
 typedef struct ls_stage {
@@ -81,11 +83,13 @@ typedef struct ls_stage {
 /* ---- messages ------------------------------------------------------------------------------- */
 
 typedef struct ls_message {
-    const void *data;
+    void       *data; /* to be read; written only by a receiver who may answer */
     size_t      bytes;
     uint32_t    from;
     uint32_t    contributors; /* how many ranks' values are in it; the sender's word */
     void       *token;        /* the transport's */
+    uint32_t    segment;      /* shared memory: where it is in the sender's */
+    uint64_t    offset;
 } ls_message_t;
 
 typedef struct ls_send {
@@ -107,6 +111,10 @@ typedef struct ls_transport_ops {
     /* True and *message_p filled if the message is there. */
     bool (*match)(void *self, uint32_t peer, ls_key_t key, ls_message_t *message_p);
     void (*release)(void *self, ls_message_t *message);
+    /* May the message's bytes be written over and given back?  Both NULL: never. */
+    bool (*can_answer)(void *self, const ls_message_t *message);
+    /* Give it back; instead of release. */
+    ls_status_t (*answer)(void *self, const ls_message_t *message, ls_key_t key, uint32_t contributors);
     bool (*poll_control)(void *self, ls_message_t *message_p);
     /* Move things along; *moved_p is set (never cleared) when something happened. */
     ls_status_t (*progress)(void *self, bool *moved_p);

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from commands import end_with, lockstep, start, wait_until
-from jobs import job_processes, kill_job
+from jobs import ROOT, job_processes, kill_job
 
 SCRIPT = """
 import json, os, sys, time
@@ -56,6 +56,14 @@ def test_each_rank_is_the_script_with_its_arguments(mpi, script):
         assert line["args"] == ["show", "-n", "7", "--threads=9"]
         assert line["file"] == str(script)
         assert line["env"]["LOCKSTEP_RUN_TOKEN"] is None
+
+
+@pytest.mark.parametrize("name, value", [("TF_MPI_ENABLE", "1"), ("LOCKSTEP_STATE", "state")])
+def test_ranks_are_ranks_where_the_command_itself_would_take_part(mpi, tmp_path, name, value):
+    (tmp_path / "who.py").write_text("from lockstep import start\nprint('a rank:', start.is_rank())\n")
+    result = lockstep(mpi, "run", "-n", 2, "--output", "all", "who.py", cwd=tmp_path,
+                      env={name: value, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}"})
+    assert (result.code, result.out.count("a rank: True")) == (0, 2), str(result)
 
 
 def test_cores_are_divided_and_threads_match_them(mpi, script):

@@ -79,6 +79,37 @@ def test_sanitizers_find_nothing_in_good_files(read_all, tmp_path):
         assert result.returncode == 0 and not result.stderr, f"{name}: {result}"
 
 
+UNREADABLE = """
+import os, sys
+import lockstep.data
+lockstep.data.formats()  # the library is loaded while all may be read
+if os.geteuid() == 0:
+    os.seteuid(65534)
+for path in sys.argv[1:]:
+    try:
+        lockstep.data.open(path)
+        print("no error", path)
+    except lockstep.data.DataError as error:
+        print(error)
+"""
+
+
+def test_a_file_and_a_folder_that_one_may_not_read(tmp_path):
+    """By a process that is not root, whoever runs the tests."""
+    file, folder = datafiles.write(tmp_path, "rows.npy", datafiles.npy(ROWS)), tmp_path / "folder"
+    folder.mkdir()
+    for path in (file, folder):
+        path.chmod(0)
+    try:
+        result = subprocess.run([sys.executable, "-c", UNREADABLE, file, folder], text=True, capture_output=True, timeout=LIMIT)
+    finally:
+        folder.chmod(0o700)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, result
+    for path, line in zip((file, folder), lines):
+        assert re.search(rf"^{path}: .*Permission denied", line), line
+
+
 def cut_everywhere(content, step):
     return [content[:length] for length in range(0, len(content), step)]
 

@@ -22,7 +22,7 @@ def expected_output(script):
 
 
 def run(script, *args):
-    settings = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    settings = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3"}
     result = subprocess.run([sys.executable, script, *args], text=True, capture_output=True, timeout=LIMIT, env=settings)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()

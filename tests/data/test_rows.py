@@ -274,3 +274,17 @@ def test_show_says_what_is_in_a_file(tmp_path):
     text = lockstep.data.show(path, ranks=2)
     assert text.splitlines() == [f"{path}: npy", "  data: 5 rows of float64 2", "  data[0] = [0. 1.]", "  data[1] = [2. 3.]",
                                  "  data[2] = [4. 5.]", "  rank 0: rows 0 to 2", "  rank 1: rows 3 to 4"]
+
+
+def test_arrays_that_share_memory_do_not_meet(tmp_path):
+    """Large tables: many arrays lie in one block of memory."""
+    given = {f"c{i}": np.arange(i, i + 100_001, dtype=dtype) for i, dtype in enumerate(["f8", "u1", "i2", "f4"] * 6)}
+    path = datafiles.write(tmp_path, "many.npz", datafiles.npz(**given))
+    read = lockstep.data.read(path, as_numpy=True)
+    block = read["c0"].base
+    assert block is not None and all(array.base is block for array in read.values())
+    for name, array in read.items():
+        assert array.flags.aligned and array.flags.writeable
+        np.testing.assert_array_equal(array, given[name])
+        array[:] = 0
+        given[name][:] = 0

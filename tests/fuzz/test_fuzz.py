@@ -33,10 +33,17 @@ MESSAGES = (("pulse", b"LSP1" + bytes([0]) + bytes(34) + b"\x01\x00w"),
             ("schedule", b"\1\0\x01\0\x0c" + b"\0\x09\0\x09" + bytes(8)),
             ("schedule", b"\0\x02\x0e\0\x05" + bytes(13)))
 
+# The beginning of a manifest, and its data: the harness puts the hashes right, and the last line behind.
+SNAPSHOTS = ((b"lockstep-state 1\ndata 0\n", 0),
+             (b"lockstep-state 1\ndata 0\npart 0 0 0000000000000000\n", 0),
+             (b"lockstep-state 1\ndata 192\npart 0 65 0000000000000000\npart 128 12 0000000000000000\n", 192))
+
 
 def seeds():
     """Small good files of each format, and good messages."""
     yield from MESSAGES
+    for manifest, size in SNAPSHOTS:
+        yield "state", len(manifest).to_bytes(2, "little") + manifest + bytes(size)
     pictures = np.zeros((2, 3072), np.uint8)
     text = (np.arange(3000) % 11).astype(np.uint8).reshape(30, 100)
     yield "idx", datafiles.idx(SMALL)

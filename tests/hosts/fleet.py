@@ -23,6 +23,10 @@ class Hosts:
         """The words that run a command on a host."""
         return [sys.executable, str(TOOL), "exec", str(self.folder), f"host{number}"]
 
+    def cut(self, number):
+        """Pulls the cable of a host."""
+        subprocess.run([sys.executable, TOOL, "cut", self.folder, f"host{number}"], check=True, timeout=20)
+
     def slots(self, each):
         return ",".join(f"host{number}:{each}" for number in range(1, self.number + 1))
 

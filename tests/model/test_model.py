@@ -41,6 +41,7 @@ def test_no_interleaving_breaks_it(model, tmp_path):
     ("mailbox.pml", "NO_FULL_CHECK"),
     ("stage.pml", "PLAIN_STORE"),
     ("stage.pml", "LATE_COUNT"),
+    ("stage.pml", "ANSWER_AMONG_READERS"),
 ])
 def test_what_is_broken_is_found(model, define, tmp_path):
     errors, output = check(model, define, tmp_path)

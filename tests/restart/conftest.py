@@ -4,9 +4,10 @@ from jobs import Mpi
 
 
 @pytest.fixture(scope="session")
-def mpi():
-    """What a snapshot holds does not depend on the MPI; tests/cli/test_restarts.py starts jobs again with each."""
-    built = Mpi("openmpi")
+def mpi(request):
+    """What a snapshot holds does not depend on the MPI: one of them, but for the tests in which it matters how ranks
+    end and are asked to."""
+    built = Mpi(getattr(request, "param", "openmpi"))
     if not built.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
+        pytest.skip(f"the library is not built with {built.name}")
     return built

@@ -84,7 +84,10 @@ def one_word(python, env, *flags):
     ({"OMPI_COMM_WORLD_SIZE": "many"}, "asleep"),
     ({"OMPI_COMM_WORLD_SIZE": 2, "TF_MPI_ENABLE": 0}, "asleep"),
     ({"TF_MPI_ENABLE": 1}, "awake"),
+    ({"LOCKSTEP_STATE": "folder"}, "awake"),
     ({"OMPI_COMM_WORLD_SIZE": 2, "LOCKSTEP_RANK_PID": 1}, "asleep"),
+    ({"OMPI_COMM_WORLD_SIZE": 2, "LOCKSTEP_RANK_PID": "1 alone"}, "awake"),  # whoever started mpirun was alone
+    ({"TF_MPI_ENABLE": 1, "LOCKSTEP_RANK_PID": "1 alone"}, "asleep"),
 ], ids=lambda value: value if isinstance(value, str) else " ".join(f"{n}={v}" for n, v in value.items()) or "nothing")
 def test_wakes_by_the_launchers_variables(bare, env, word):
     assert one_word(bare, env) == word

@@ -139,7 +139,7 @@ static void test_checksums_agree_with_and_without_instructions(void)
         bytes[i] = (unsigned char)(i * i + 3 * i);
     }
     for (size_t count = 0; count < sizeof(bytes) - 8; count++) {
-        const unsigned char *from = bytes + count % 8;
+        const unsigned char *from   = bytes + count % 8;
         const uint32_t       before = (uint32_t)count * 77;
 
         CHECK_EQ_INT(ls_crc_32(before, from, count), ls_crc_32_plain(before, from, count));
@@ -213,8 +213,50 @@ static void test_wrong_arguments_are_errors(void)
     close(memory.fd);
 }
 
+#define PLACES 3
+
+typedef struct places {
+    char     bytes[PLACES][16];
+    size_t   lengths[PLACES];
+    uint64_t num; /* that are given; no memory for more */
+} places_t;
+
+static void *give_place(void *arg, uint64_t row, size_t length)
+{
+    places_t *places = arg;
+
+    if (row >= places->num) {
+        return NULL;
+    }
+    places->lengths[row] = length;
+    return places->bytes[row];
+}
+
+static void test_each_row_goes_to_the_place_given_for_it(void)
+{
+    static const char   text[] = "a,b\n1,x\n2,\"y \"\"z\"\"\"\n3,\n";
+    const memory_file_t memory = put_into_file((const unsigned char *)text, sizeof(text) - 1);
+    const uint64_t      rows[] = {1, 0, 2};
+    places_t            places = {.num = PLACES};
+    ls_data_column_t    column = {.field = 1, .place = give_place, .place_arg = &places};
+    ls_data_h           data;
+
+    CHECK_EQ_INT(ls_data_open(memory.path, NULL, &data), LS_OK);
+    CHECK_EQ_INT(ls_data_read_at(data, rows, PLACES, &column, 1), LS_OK);
+    CHECK_EQ_INT(column.num_rows, PLACES);
+    CHECK(places.lengths[0] == 5 && memcmp(places.bytes[0], "y \"z\"", 5) == 0);
+    CHECK(places.lengths[1] == 1 && places.bytes[1][0] == 'x');
+    CHECK_EQ_INT(places.lengths[2], 0);
+    places.num = 2;
+    CHECK_EQ_INT(ls_data_read(data, 0, PLACES, &column, 1), LS_ERR_NO_MEMORY);
+    CHECK_STR(ls_last_error(), "no memory for a row of 0 bytes");
+    ls_data_close(data);
+    close(memory.fd);
+}
+
 int main(void)
 {
+    RUN(test_each_row_goes_to_the_place_given_for_it);
     RUN(test_memory_that_runs_out_is_an_error);
     RUN(test_checksums_agree_with_and_without_instructions);
     RUN(test_blocks_cover_all_rows_once);

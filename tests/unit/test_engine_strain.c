@@ -193,8 +193,50 @@ static void test_a_root_does_not_run_ahead_without_limit(void)
     run_ranks(2, read_slowly, ranks);
 }
 
+/* ---- what was used once -------------------------------------------------------------------------- */
+
+#define NUM_NAMES 600
+#define REPEATS   4 /* the schedule adopts a tensor that comes with the same length again */
+
+static size_t live_early, live_late;
+
+/* Each tensor is negotiated, adopted, and given up when its length changes; then it is not seen again. */
+static void use_names_and_leave_them(rank_t *rank)
+{
+    float values[2] = {0};
+    char  name[32];
+
+    for (int i = 0; i < NUM_NAMES; i++) {
+        snprintf(name, sizeof(name), "tensor.%d", i);
+        for (int repeat = 0; repeat <= REPEATS; repeat++) {
+            const ls_tensor_t tensor = vector(name, LS_FLOAT32, values, (repeat < REPEATS) ? 1 : 2);
+
+            CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_OK);
+        }
+        if (rank->index == 0 && i == NUM_NAMES / 4) {
+            live_early = ls_mem_live();
+        }
+    }
+    CHECK_EQ_INT(ls_barrier(rank->ctx, "end"), LS_OK);
+    if (rank->index == 0) {
+        live_late = ls_mem_live();
+    }
+    CHECK_EQ_INT(ls_barrier(rank->ctx, "left"), LS_OK);
+}
+
+/* Rank 0 remembers a name and what it learned of it; work that was kept would be a dozen pieces on each rank. */
+static void test_what_is_not_agreed_any_more_takes_no_memory(void)
+{
+    const size_t names = NUM_NAMES - NUM_NAMES / 4;
+    rank_t       ranks[MAX_RANKS];
+
+    run_ranks(2, use_names_and_leave_them, ranks);
+    CHECK(live_late - live_early <= 5 * names);
+}
+
 int main(void)
 {
+    RUN(test_what_is_not_agreed_any_more_takes_no_memory);
     RUN(test_a_root_does_not_run_ahead_without_limit);
     RUN(test_large_tensors_may_be_begun_in_opposite_orders);
     RUN(test_children_that_exit_write_nothing_into_the_trace);

@@ -76,6 +76,72 @@ static void test_a_send_does_not_overtake_those_that_wait_for_room(void)
     close_pair(&pair);
 }
 
+/* There and back: rank 11 doubles the number where it lies. */
+static ls_stage_head_t *ask_and_answer(pair_t *pair, uint32_t number)
+{
+    ls_message_t asked, answered;
+
+    CHECK_EQ_INT(send_number(pair->box[0], pair->pool[0], 11, 5, number, 8), LS_OK);
+    CHECK(ls_mailbox_ops.match(pair->box[1], 10, 5, &asked));
+    CHECK(ls_mailbox_ops.can_answer(pair->box[1], &asked));
+    *(uint32_t *)asked.data *= 2;
+    CHECK_EQ_INT(ls_mailbox_ops.answer(pair->box[1], &asked, 6, 2), LS_OK);
+    CHECK(ls_mailbox_ops.match(pair->box[0], 11, 6, &answered));
+    CHECK_EQ_INT(*(const uint32_t *)answered.data, 2 * number);
+    CHECK_EQ_INT(answered.contributors, 2);
+    CHECK_EQ_INT(answered.bytes, 8);
+    CHECK(answered.token == asked.token); /* the same stage */
+    ls_mailbox_ops.release(pair->box[0], &answered);
+    return answered.token;
+}
+
+static void test_a_message_is_answered_where_it_lies_and_its_stage_used_again_first(void)
+{
+    pair_t           pair;
+    ls_stage_head_t *first;
+
+    open_pair(&pair);
+    first = ask_and_answer(&pair, 21);
+    for (uint32_t i = 0; i < 1000; i++) {
+        CHECK(ask_and_answer(&pair, i) == first);
+    }
+    close_pair(&pair);
+}
+
+static void test_a_message_with_another_reader_is_not_to_be_answered(void)
+{
+    pair_t       pair;
+    ls_message_t message;
+
+    open_pair(&pair);
+    CHECK_EQ_INT(send_number(pair.box[0], pair.pool[0], 11, 5, 1, 8), LS_OK);
+    CHECK(ls_mailbox_ops.match(pair.box[1], 10, 5, &message));
+    atomic_store(&((ls_stage_head_t *)message.token)->pending, 2);
+    CHECK(!ls_mailbox_ops.can_answer(pair.box[1], &message));
+    close_pair(&pair);
+}
+
+static void check_bad_answer(uint32_t segment, uint64_t offset, const char *part)
+{
+    const ls_message_t message = {.from = 11, .segment = segment, .offset = offset, .bytes = 8};
+    pair_t             pair;
+    bool               moved = false;
+
+    open_pair(&pair);
+    CHECK_EQ_INT(ls_mailbox_ops.answer(pair.box[0], &message, 1, 1), LS_OK);
+    CHECK_EQ_INT(ls_mailbox_ops.progress(pair.box[1], &moved), LS_ERR_INTERNAL);
+    CHECK_STR(ls_last_error(), part);
+    close_pair(&pair);
+}
+
+static void test_bad_answers_are_an_error_of_progress(void)
+{
+    check_bad_answer(1, 64, "rank 10 answered in segment 1 of rank 11, which has 1");
+    check_bad_answer(UINT32_MAX, 64, "rank 10 answered in segment");
+    check_bad_answer(0, 64, "at 64 of segment 0");
+    check_bad_answer(0, 1ULL << 40, "of segment 0");
+}
+
 /* Get, fill and send a stage that is back at once, or kept by its receiver. */
 static ls_stage_t *use_stage(ls_stage_pool_h pool, size_t bytes, uint32_t pending)
 {
@@ -164,6 +230,9 @@ int main(void)
 {
     RUN(test_equal_keys_come_out_oldest_first);
     RUN(test_a_send_does_not_overtake_those_that_wait_for_room);
+    RUN(test_a_message_is_answered_where_it_lies_and_its_stage_used_again_first);
+    RUN(test_a_message_with_another_reader_is_not_to_be_answered);
+    RUN(test_bad_answers_are_an_error_of_progress);
     RUN(test_stages_go_round_oldest_first_and_need_no_mailbox);
     RUN(test_bad_descriptors_are_an_error_of_progress);
     RUN(test_a_send_outside_the_node_is_refused);

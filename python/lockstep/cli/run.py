@@ -203,9 +203,13 @@ def _run_until_done(args, program, job_start, state, log_dir, status_dir):
             return code
         lost = restarts.drop_lost_hosts(args, job_start.plan.hosts, job_start.plan.agent, sys.executable)
         job_start = start.Start(args, program)
-        _say(f"{f'lost {chr(44).join(lost)}; ' if lost else ''}starting again with {job_start.plan.ranks} ranks from {state.place()}; "
-             f"{left - 1} restart{'' if left == 2 else 's'} left")
+        _say(f"{f'lost {chr(44).join(lost)}; ' if lost else ''}starting again with {_number(job_start.plan.ranks, 'rank')} from "
+             f"{state.place()}; {_number(left - 1, 'restart')} left")
     return code
+
+
+def _number(count, what):
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _say(text):

@@ -18,6 +18,8 @@ ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, cty
 STEP_BYTES = 64 << 20  # read between two reports of progress
 ROOM_BYTES = 1 << 20  # of rows of different length, read at once: they stay in the processor's cache
 FIRST_ROWS, MOST_ROWS = 256, 1 << 20
+LEAST_SHARED, MOST_SHARED = 4 << 20, 16 << 20  # bytes of all arrays, and of one that shares its memory with others
+ALIGNMENT = 64
 HEADERS = {None: 0, True: 1, False: 2}
 
 # LS_DATA_TYPE_LIST of the header, in its order; bytes have no dtype of their own.
@@ -53,7 +55,8 @@ class _Options(ctypes.Structure):
 
 class _Column(ctypes.Structure):
     _fields_ = [("field", ctypes.c_uint), ("data", ctypes.c_void_p), ("offsets", ctypes.POINTER(ctypes.c_uint64)),
-                ("num_rows", ctypes.c_uint64), ("data_room", ctypes.c_size_t), ("offsets_room", ctypes.c_size_t)]
+                ("num_rows", ctypes.c_uint64), ("data_room", ctypes.c_size_t), ("offsets_room", ctypes.c_size_t),
+                ("place", ctypes.c_void_p), ("place_arg", ctypes.c_void_p)]
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,7 @@ class Source:
         length pass through a buffer that stays small, and long reads tell how far they are."""
         numbers = range(len(self.fields)) if fields is None else fields
         wanted = [self.fields[number] for number in numbers]
-        arrays = [np.empty((count, *field.shape), object if field.dtype is None else field.dtype) for field in wanted]
+        arrays = _empty_arrays(wanted, count)
         columns = (_Column * len(wanted))()
         for i, number in enumerate(numbers):
             columns[i] = self._take_room() if wanted[i].dtype is None else _Column()
@@ -275,6 +278,20 @@ def _field(field):
     name = TYPES[field.type]
     return Field(field.name.decode(errors="replace"), name, None if name == "bytes" else np.dtype(name),
                  tuple(field.shape[:field.num_dims]), field.num_rows)
+
+
+def _empty_arrays(fields, count):
+    """Arrays for `count` rows of each field.  Many of middling size share one block of memory: numpy asks for large pages
+    only for what is large itself, and small pages cost a third of the time of reading a table."""
+    sizes = [0 if field.dtype is None else count * field.dtype.itemsize * math.prod(field.shape) for field in fields]
+    shares = [0 < size <= MOST_SHARED for size in sizes]
+    if sum(shares) < 2 or sum(sizes) < LEAST_SHARED:
+        shares = [False] * len(fields)
+    starts = np.cumsum([0] + [-(-size // ALIGNMENT) * ALIGNMENT if share else 0 for size, share in zip(sizes, shares)])
+    block = np.empty(int(starts[-1]), np.uint8)
+    return [block[start:start + size].view(field.dtype).reshape(count, *field.shape) if share
+            else np.empty((count, *field.shape), object if field.dtype is None else field.dtype)
+            for field, size, share, start in zip(fields, sizes, shares, starts)]
 
 
 def _first_step(fields):

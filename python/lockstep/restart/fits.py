@@ -118,7 +118,6 @@ def fit_ends(fit):
         _keep(fit, f"fit-{fit.number:06}", is_end=True)
     if fit.clock.must_end():
         _end("with a snapshot")
-    fit.clock.stop()
 
 
 def is_there(fit):
@@ -129,7 +128,6 @@ def is_there(fit):
 
 def fit_fails():
     global _current
-    _current.clock.stop()
     _current = None
 
 

@@ -15,7 +15,7 @@ MEETING_S = 0.5
 MAX_STEPS = 1 << 20
 _pid = None  # children of a rank inherit its signal handlers
 _is_told = False
-_can_snapshot = False
+_has_begun = False  # a fit()
 
 
 def attach():
@@ -33,8 +33,10 @@ def attach():
 
 
 def _on_signal(number, _frame):
+    """Outside of fit() the next one hears of it, and ends the job before its first step.  SIGTERM has to end a script that has
+    none, or that has not come to it yet."""
     global _is_told
-    if _is_told or not _can_snapshot or os.getpid() != _pid:  # the second time, or where there is nothing to keep
+    if _is_told or os.getpid() != _pid or (number == signal.SIGTERM and not _has_begun):
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     _is_told = True
@@ -44,16 +46,12 @@ class Clock:
     """Of one fit(): tells at each step whether it is time."""
 
     def __init__(self, state):
-        global _can_snapshot
+        global _has_begun
         self._state = state
         self._interval_s = float(native.setting("SNAPSHOT_S"))
         self._taken_at = self._met_at = time.monotonic()
         self._step, self._next, self._last = 0, 0, 0
-        _can_snapshot = True
-
-    def stop(self):
-        global _can_snapshot
-        _can_snapshot = False
+        _has_begun = True
 
     def look(self, is_busy):
         """(is a snapshot due, is the job to end), the same on all ranks.  is_busy: the last one is still being written."""

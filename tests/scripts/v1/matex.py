@@ -6,7 +6,6 @@ import tempfile
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from lockstep import DataSet
 
 tf.disable_eager_execution()
 TRAIN, TEST = 36, 13  # the last sixth of the training rows validate
@@ -22,7 +21,7 @@ with tempfile.TemporaryDirectory() as folder:  # each process has files of its o
         pictures = np.random.RandomState(rows).randint(0, 256, (rows, 28, 28)).astype(np.uint8)
         write(f"{folder}/{split}-images-idx3-ubyte", pictures)
         write(f"{folder}/{split}-labels-idx1-ubyte", (pictures[:, :5].mean((1, 2)) * 7 % 10).astype(np.uint8))
-    data = DataSet("MNIST", train_batch_size=30, test_batch_size=TEST, normalize=255.0, data_directory=folder)
+    data = tf.DataSet("MNIST", train_batch_size=30, test_batch_size=TEST, normalize=255.0, data_directory=folder)
 
 x = tf.placeholder(tf.float32, [None, 28, 28, 1])
 y = tf.placeholder(tf.float32, [None, 10])
