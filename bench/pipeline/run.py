@@ -36,7 +36,7 @@ def epoch(way, folder):
     """Seconds of an epoch by each clock: of the slowest process."""
     script = [sys.executable, str(HERE / "script.py"), "--out", f"{folder}/%p.json"]
     if way == "ranks":
-        commands = [["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core", "-n", "2", *script]]
+        commands = [[sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress", *script]]
     else:
         commands = [["taskset", "-c", str(core), *script] for core in range(2 if way == "copies" else 1)]
     running = [subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL) for words in commands]

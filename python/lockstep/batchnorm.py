@@ -71,10 +71,12 @@ def moments(layer, inputs, axes, keepdims, mask, epsilon):
 def entries(inputs, axes):
     """How many numbers of the batch a mean over these axes, the rows among them, is made of."""
     shape, part = tf.shape(inputs, out_type=tf.int64), current.now()
-    others = tf.reduce_prod(tf.gather(shape, [axis for axis in axes if axis != 0]))
-    if not _is_sliced():
-        return others * shape[0]
-    return others * (part.total if part.is_static else tf.where(part.is_whole, shape[0], part.total))
+    number = shape[0]
+    if _is_sliced():
+        number = tf.constant(part.total, tf.int64) if part.is_static else tf.where(part.is_whole, number, part.total)
+    for axis in axes:
+        number *= shape[axis] if axis != 0 else 1
+    return number
 
 
 def attach_call(layer_class, is_training, assign):
