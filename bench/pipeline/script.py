@@ -18,7 +18,7 @@ options = parser.parse_args()
 
 
 def heavy(row, label):
-    """Some 2 ms of work on one element, as decoding and augmenting a picture would be."""
+    """Some 1 ms of work on one element, as decoding and augmenting a picture would be."""
     matrix = tf.reshape(tf.tile(row, [512]), (128, 128)) / 64
     for _ in range(24):
         matrix = tf.tanh(matrix @ matrix)
