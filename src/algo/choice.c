@@ -16,7 +16,7 @@
 #define CHUNK_NODE (768 * LS_KIB)
 #define CHUNK_NET  (4 * LS_MIB)
 
-#define PAIR_BYTES       (1 * LS_KIB)   /* of two ranks: from here what goes there and back is worth its way */
+#define PAIR_BYTES       (8 * LS_KIB)   /* of two ranks: from here going there and back is worth the second way */
 #define FLAT_FEW_RANKS   4            /* up to here all-to-all sends are cheap */
 #define FLAT_FEW_BYTES   (32 * LS_KIB)
 #define FLAT_MANY_BYTES  (8 * LS_KIB)

@@ -201,8 +201,9 @@ static void receive_bye(ls_context_h ctx)
     ls_blob_put_u8(&blob, LS_CONTROL_BYE_ALL);
     send_to_all_others(ctx, &blob);
     ls_blob_destroy(&blob);
-    ctx->is_finished = true;
+    ctx->has_told_all = true;
 }
+
 
 static void receive_one(ls_context_h ctx, const ls_message_t *message)
 {
@@ -248,5 +249,9 @@ void ls_control_receive_all(ls_context_h ctx, bool *moved_p)
         *moved_p = true;
         receive_one(ctx, &message);
         ls_net_release(ctx->net, &message);
+    }
+    /* Who tells all goes when its word is out: it may have to wait for room. */
+    if (ctx->has_told_all && !ls_net_has_unsent(ctx->net)) {
+        ctx->is_finished = true;
     }
 }

@@ -109,6 +109,7 @@ struct ls_context {
     char               lost_message[LS_ENGINE_MESSAGE_ROOM];
     ls_request_t      *join_request, *stop_request;
     uint32_t           num_byes; /* rank 0 */
+    bool               has_told_all; /* that all have said good-bye */
     bool               is_finished;
 
     /* registry.c, lock: its own */

@@ -61,18 +61,21 @@ static void corrupt(void *data, size_t bytes)
 
 static ls_status_t send_answer(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, ls_fault_action_t fault)
 {
-    ls_message_t message = pass->answered;
+    const ls_key_t key    = ls_run_key(run, pass) | run->plan->messages[step->first_peer];
+    ls_status_t    status = LS_OK;
 
-    pass->answered = (ls_message_t){0};
-    if (fault == LS_FAULT_DROP) {
-        ls_net_release(run->shared->net, &message);
-        return LS_OK;
-    }
     if (fault == LS_FAULT_CORRUPT) {
-        corrupt(message.data, message.bytes);
+        corrupt(pass->answered.data, pass->answered.bytes);
     }
-    return ls_net_answer(run->shared->net, &message, ls_run_key(run, pass) | run->plan->messages[step->first_peer],
-                         pass->contributors[step->block]);
+    if (fault == LS_FAULT_DROP) {
+        ls_net_release(run->shared->net, &pass->answered);
+    } else {
+        status = ls_net_answer(run->shared->net, &pass->answered, key, pass->contributors[step->block]);
+    }
+    if (status == LS_OK) {
+        pass->answered = (ls_message_t){0};
+    }
+    return status;
 }
 
 static ls_status_t do_send(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, uint64_t count)
@@ -193,7 +196,7 @@ static void reduce_block(ls_run_t *run, ls_pass_t *pass, const ls_step_t *step, 
     for (uint32_t i = 0; i < step->num_peers; i++) {
         pass->contributors[block] += pass->messages[i].contributors;
     }
-    if (next_data(pass, 0) != NULL && ls_writes_wants_trial(writes, ls_bucket_wire_bytes(&run->bucket, count))) {
+    if (pass->packed != NULL && ls_writes_wants_trial(writes, ls_bucket_wire_bytes(&run->bucket, count))) {
         reduce_as_trial(run, pass, step, block, offset, count);
     } else {
         reduce_part(run, pass, step, block, offset, 0, count, writes->is_streaming);

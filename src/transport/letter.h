@@ -17,7 +17,7 @@ typedef struct ls_letter {
     void            *data;
     size_t           bytes;
     ls_stage_head_t *head; /* counted down when it has been read; NULL: the place is empty */
-    uint32_t         segment; /* of the sender's memory; an answer's is the receiver's, and not looked at again */
+    uint32_t         segment; /* of the sender's memory; LS_MAILBOX_OWN_SEGMENT: an answer */
     uint64_t         offset;
 } ls_letter_t;
 

@@ -19,11 +19,14 @@
 #include "transport/segment.h"
 
 #define LS_MAILBOX_MAGIC        0x584F424B434F4C32ULL
+#ifndef LS_MAILBOX_RING_ENTRIES /* the sanitizers' builds have few: a full ring is rare otherwise */
 #define LS_MAILBOX_RING_ENTRIES 256 /* a power of two */
+#endif
 #define LS_MAILBOX_MAX_SEGMENTS 1024
 #define LS_MAILBOX_REASON_ROOM  256
 #define LS_MAILBOX_HOST_ROOM    256
 #define LS_MAILBOX_NOT_LOCAL    UINT32_MAX
+#define LS_MAILBOX_OWN_SEGMENT  UINT32_MAX /* of an answer, which is not to be answered */
 
 /* ---- shared --------------------------------------------------------------------------------- */
 

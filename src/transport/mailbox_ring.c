@@ -85,7 +85,8 @@ bool ls_mailbox_can_answer(void *self, const ls_message_t *message)
     const ls_stage_head_t *head = message->token;
 
     (void)self;
-    return atomic_load_explicit(&head->pending, memory_order_acquire) == 1;
+    return message->segment != LS_MAILBOX_OWN_SEGMENT &&
+           atomic_load_explicit(&head->pending, memory_order_acquire) == 1;
 }
 
 /* The stage stays counted: it is free when its owner, who now reads it, releases it. */
@@ -130,6 +131,9 @@ static ls_status_t find_segment(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, c
 {
     ls_status_t status = LS_OK;
 
+    if (note->kind >= LS_MAILBOX_KIND_COUNT) {
+        return ls_error_set(LS_ERR_INTERNAL, "rank %u sent a message of kind %u, which is unknown", peer->rank, note->kind);
+    }
     if (note->kind == LS_MAILBOX_ANSWER) {
         if (note->segment >= mailbox->num_segments) {
             return ls_error_set(LS_ERR_INTERNAL, "rank %u answered in segment %u of rank %u, which has %u", peer->rank,
@@ -143,6 +147,18 @@ static ls_status_t find_segment(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, c
     }
     *segment_p = &peer->segments[note->segment];
     return status;
+}
+
+/* What comes back must have been sent, to that rank alone. */
+static ls_status_t take_answer(const ls_mailbox_peer_t *peer, ls_letter_t *letter)
+{
+    if (atomic_load_explicit(&letter->head->pending, memory_order_relaxed) != 1) {
+        return ls_error_set(LS_ERR_INTERNAL, "rank %u answered at %llu of segment %u, where nothing was sent to it alone",
+                            peer->rank, (unsigned long long)letter->offset, letter->segment);
+    }
+    letter->head->is_warm = true;
+    letter->segment       = LS_MAILBOX_OWN_SEGMENT;
+    return LS_OK;
 }
 
 /* Where the bytes are, with everything the sender wrote checked against what is mapped. */
@@ -169,10 +185,7 @@ static ls_status_t find_bytes(ls_mailbox_h mailbox, ls_mailbox_peer_t *peer, con
         .data = data,      .bytes = bytes,     .head = ls_stage_head_of(data),
         .segment = note->segment, .offset = offset,
     };
-    if (note->kind == LS_MAILBOX_ANSWER) {
-        letter_p->head->is_warm = true;
-    }
-    return LS_OK;
+    return (note->kind == LS_MAILBOX_ANSWER) ? take_answer(peer, letter_p) : LS_OK;
 }
 
 /* The next entry, if it is there. */

@@ -327,10 +327,15 @@ ls_status_t ls_net_progress(ls_net_h net, bool *moved_p)
     return status;
 }
 
+bool ls_net_has_unsent(ls_net_h net)
+{
+    return net->mailbox != NULL && ls_mailbox_ops.needs_polling(net->mailbox);
+}
+
 bool ls_net_needs_polling(ls_net_h net)
 {
     return net->to_self != NULL ||
-           (net->mailbox != NULL && ls_mailbox_ops.needs_polling(net->mailbox)) ||
+           ls_net_has_unsent(net) ||
            (net->remote_ops != NULL && net->remote_ops->needs_polling(net->remote));
 }
 

@@ -77,6 +77,9 @@ bool        ls_net_poll_control(ls_net_h net, ls_message_t *message_p);
 
 ls_status_t ls_net_progress(ls_net_h net, bool *moved_p);
 
+/* Messages to ranks of this node wait for room there. */
+bool ls_net_has_unsent(ls_net_h net);
+
 /* Something is outstanding that no bell announces. */
 bool ls_net_needs_polling(ls_net_h net);
 

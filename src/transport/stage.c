@@ -46,6 +46,7 @@ typedef struct stage_class {
     ls_stage_t **sent; /* a ring; room for every stage of the class, so that sending allocates nothing */
     size_t       sent_room, sent_first, num_sent;
     size_t       num_stages, bytes;
+    bool         is_answered; /* some came back as answers */
 } stage_class_t;
 
 typedef struct stage_region {
@@ -144,8 +145,12 @@ static ls_stage_t *pop_warm(stage_class_t *class, bool is_large, size_t bytes)
     if (class->num_sent == 0) {
         return NULL;
     }
-    newest = *sent_at(class, class->num_sent - 1);
     oldest = *sent_at(class, 0);
+    if (!class->is_answered && !is_back_warm(oldest)) {
+        return NULL; /* without a look at the newest, whose head its readers are using */
+    }
+    class->is_answered = true;
+    newest             = *sent_at(class, class->num_sent - 1);
     if (is_back_warm(newest) && (!is_large || fits(newest, bytes))) {
         class->num_sent--;
         return newest;

@@ -42,7 +42,7 @@ static const char golden[] =
     "how\n"
     "allreduce       given      0    inf  any     dims                   4m  "
     "direct exchange along each dimension of the job in turn\n"
-    "allreduce       one       1k    inf  1-2     direct               768k  "
+    "allreduce       one       8k    inf  1-2     direct               768k  "
     "each rank reduces one block for everybody\n"
     "allreduce       one        0    32k  1-4     flat                 768k  "
     "everybody sends all to everybody and reduces all\n"
@@ -100,8 +100,8 @@ static void test_one_node_takes_flat_for_small_and_direct_for_large(void)
     layout_make(&pair, 2, LAYOUT_ONE_NODE);
     layout_make(&few, 4, LAYOUT_ONE_NODE);
     layout_make(&many, 5, LAYOUT_ONE_NODE);
-    check_choice(table, LS_COLL_ALLREDUCE, &pair, KIB - 1, "flat");
-    check_choice(table, LS_COLL_ALLREDUCE, &pair, KIB, "direct");
+    check_choice(table, LS_COLL_ALLREDUCE, &pair, 8 * KIB - 1, "flat");
+    check_choice(table, LS_COLL_ALLREDUCE, &pair, 8 * KIB, "direct");
     check_choice(table, LS_COLL_ALLREDUCE, &few, 0, "flat");
     check_choice(table, LS_COLL_ALLREDUCE, &few, 32 * KIB - 1, "flat");
     check_choice(table, LS_COLL_ALLREDUCE, &few, 32 * KIB, "direct");

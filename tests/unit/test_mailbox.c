@@ -91,6 +91,7 @@ static ls_stage_head_t *ask_and_answer(pair_t *pair, uint32_t number)
     CHECK_EQ_INT(answered.contributors, 2);
     CHECK_EQ_INT(answered.bytes, 8);
     CHECK(answered.token == asked.token); /* the same stage */
+    CHECK(!ls_mailbox_ops.can_answer(pair->box[0], &answered));
     ls_mailbox_ops.release(pair->box[0], &answered);
     return answered.token;
 }
@@ -140,6 +141,7 @@ static void test_bad_answers_are_an_error_of_progress(void)
     check_bad_answer(UINT32_MAX, 64, "rank 10 answered in segment");
     check_bad_answer(0, 64, "at 64 of segment 0");
     check_bad_answer(0, 1ULL << 40, "of segment 0");
+    check_bad_answer(0, 204800, "at 204800 of segment 0, where nothing was sent to it alone");
 }
 
 /* Get, fill and send a stage that is back at once, or kept by its receiver. */
