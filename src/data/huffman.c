@@ -149,7 +149,7 @@ const char *ls_huffman_build(const unsigned char *lengths, unsigned num_symbols,
         } else {
             const uint32_t second = table[codes[symbol] & ((1u << first_bits) - 1)];
 
-            spread(table + LS_HUFFMAN_VALUE(second), LS_HUFFMAN_EXTRA(second), codes[symbol] >> first_bits,
+            spread(table + LS_HUFFMAN_VALUE(second), LS_HUFFMAN_EXTRA(second), (uint32_t)codes[symbol] >> first_bits,
                    bits - first_bits, value | (bits - first_bits));
         }
     }
