@@ -15,7 +15,7 @@ else:
     os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("mpich").folder / "lib"))
 
 from lockstep import world  # noqa: E402
-from lockstep.slices import batches, part as parts, pipeline, weak  # noqa: E402
+from lockstep.slices import batches, part as parts, pipeline, untuned, weak  # noqa: E402
 
 X = np.arange(42, dtype="float32").reshape(21, 2)
 Y = np.arange(21)
@@ -154,3 +154,13 @@ def test_the_map_runs_for_own_rows_only(as_rank):
 ])
 def test_which_data_sets_give_batches(make, expected):
     assert batches.is_batched(make()) is expected
+
+
+def test_pipelines_of_a_rank_with_one_core_are_not_tuned_unless_the_script_says_so():
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    assert untuned.untuned(source().with_options(options)).options().autotune.enabled is True
+    quiet = untuned.untuned(source().map(double).batch(8))
+    assert quiet.options().autotune.enabled is False
+    assert [label.tolist() for _, label in quiet.as_numpy_iterator()] == [label.tolist() for _, label in
+                                                                          source().batch(8).as_numpy_iterator()]

@@ -6,5 +6,6 @@
   order.py    the same samples in the same order on all ranks
   batches.py  which data sets give batches
   pipeline.py pipelines whose maps run only for the rank's rows
+  untuned.py  no tuning of pipelines on one core
   weak.py     whole batches on each rank: LOCKSTEP_BATCH=per-rank
   loops.py    batches of tf.data that the script iterates by itself"""

@@ -23,7 +23,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import gradients, hooks, native, summary, variables, world
 from lockstep.data import mark
-from lockstep.slices import current, own, part as parts, pipeline, weak
+from lockstep.slices import current, own, part as parts, pipeline, untuned, weak
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
@@ -184,7 +184,7 @@ def attach():
         own.note(self, dataset)
         if self._lockstep_loop.trains and not current.is_scoped():
             dataset = pipeline.sliced(dataset) or dataset
-        original(self, dataset)
+        original(self, untuned.on_one_core(dataset))
 
     @hooks.wrap(iterator_ops.OwnedIterator, "_next_internal")
     def next_internal(original, self):
