@@ -101,7 +101,8 @@ def test_a_file_and_a_folder_that_one_may_not_read(tmp_path):
     for path in (file, folder):
         path.chmod(0)
     try:
-        result = subprocess.run([sys.executable, "-c", UNREADABLE, file, folder], text=True, capture_output=True, timeout=LIMIT)
+        result = subprocess.run([sys.executable, "-c", UNREADABLE, file, folder], text=True, capture_output=True, timeout=LIMIT,
+                                env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
     finally:
         folder.chmod(0o700)
     lines = result.stdout.splitlines()
