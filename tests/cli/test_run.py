@@ -137,8 +137,9 @@ engine.stop()
 def test_a_rank_that_leaves_the_others_with_code_0_is_a_failure(mpi, tmp_path):
     (tmp_path / "leaves.py").write_text(LEAVING)
     result = lockstep(mpi, "run", "-n", 2, "leaves.py", cwd=tmp_path, env={"LOCKSTEP_FLIGHT_DIR": "off"})
-    assert result.code == 1, str(result)
-    assert "rank 1 (process" in result.err or "a rank left in the middle" in result.err, str(result)
+    assert result.code != 0, str(result)
+    if "Killed (signal 9)" not in result.out:  # mpiexec may kill the other rank before it has found out and said so
+        assert result.code == 1 and ("rank 1 (process" in result.err or "a rank left in the middle" in result.err), str(result)
 
 
 def test_a_rank_that_is_killed_gives_128_and_the_signal(mpi, script):
