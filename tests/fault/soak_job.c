@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/stages.h"
 #include "lockstep.h"
 
 #define NUM_TENSORS  24
@@ -85,28 +86,10 @@ static long status_number(const char *name)
     return number;
 }
 
-/* Shared memory that this rank has taken for messages, as its dump tells. */
-static long taken_kib(void)
-{
-    FILE  *file = tmpfile();
-    char   line[512];
-    size_t num_stages, bytes = 0;
-
-    ls_dump(ctx, fileno(file));
-    rewind(file);
-    while (bytes == 0 && fgets(line, sizeof(line), file) != NULL) {
-        if (sscanf(line, "net: %zu stages in %zu bytes", &num_stages, &bytes) != 2) {
-            bytes = 0;
-        }
-    }
-    fclose(file);
-    return (long)(bytes / 1024);
-}
-
 static usage_t measure(void)
 {
     usage_t usage   = {.memory_kib = status_number("RssAnon:"), .shared_kib = status_number("RssShmem:"),
-                       .taken_kib = taken_kib(), .threads = status_number("Threads:")};
+                       .taken_kib = (long)(stages_taken(ctx) / 1024), .threads = status_number("Threads:")};
     DIR    *listing = opendir("/proc/self/fd");
 
     while (readdir(listing) != NULL) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine under strain: opposite orders, children, no memory, readers that are slow.  Ranks are threads. */
+#include "common/stages.h"
 #include "engine_ranks.h"
 
 /* ---- different orders ----------------------------------------------------------------------- */
@@ -153,24 +154,6 @@ static void test_without_memory_every_rank_ends_with_an_error(void)
     unsetenv("LOCKSTEP_LOG");
 }
 
-/* Shared memory that a rank has taken for stages, as its dump tells. */
-static size_t stage_bytes(ls_context_h ctx)
-{
-    FILE  *file = tmpfile();
-    char   line[512];
-    size_t num_stages, bytes = 0;
-
-    ls_dump(ctx, fileno(file));
-    rewind(file);
-    while (bytes == 0 && fgets(line, sizeof(line), file) != NULL) {
-        if (sscanf(line, "net: %zu stages in %zu bytes", &num_stages, &bytes) != 2) {
-            bytes = 0;
-        }
-    }
-    fclose(file);
-    return bytes;
-}
-
 /* Rank 0 broadcasts and never waits for anybody; rank 1 is slow. */
 static void read_slowly(rank_t *rank)
 {
@@ -182,7 +165,7 @@ static void read_slowly(rank_t *rank)
         CHECK_EQ_INT(ls_broadcast(rank->ctx, &tensor, 0), LS_OK);
         usleep(rank->index == 1 ? 1000 : 0);
     }
-    bytes = stage_bytes(rank->ctx);
+    bytes = stages_taken(rank->ctx);
     CHECK(bytes > 0 && bytes < 128 * LS_MIB);
 }
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data does not tune itself in a rank that has one core.
 
-There is nothing to tune there, and the end of an iterator can take long: its destructor waits for the thread that tunes,
-which may have missed the call.  TensorFlow calls the thread before it sets the flag that the thread looks at; where both
-share a core, the thread looks at once, finds nothing, and sleeps on until its next turn: for as long as the iterator has
-lived, up to a minute.  Keras drops an iterator at the end of every epoch, and the other ranks would wait, too."""
+There is nothing to tune there, and the end of an iterator can take long.  Seen, with and without Lockstep, in processes
+bound to one core: when Keras drops the iterator of an epoch, nothing is computed for about as long as the iterator has lived,
+and in ranks not so without tuning.  It looks as if the thread that tunes misses the call to end and sleeps on; the other ranks would
+wait, too."""
 import os
 
 import tensorflow as tf
