@@ -2,6 +2,7 @@
 """What a tape gives each rank, and when gradients are handed over.  Run on every rank; the numbers of whole scripts are
 compared in tests/scripts, and test_tape.py looks at the trace of the last part."""
 import gc
+import os
 import time
 
 import keras
@@ -151,7 +152,18 @@ def train_with_overlap():
     model.fit(np.ones((8 * STEPS, 8)), np.ones((8 * STEPS, 1)), batch_size=8, verbose=0)
 
 
+def check_pipelines_are_tuned_only_with_several_cores():
+    cores = os.sched_getaffinity(0)
+    data = tf.data.Dataset.range(4).batch(2)
+    os.sched_setaffinity(0, {min(cores)})
+    assert iter(data)._dataset.options().autotune.enabled is False
+    os.sched_setaffinity(0, cores)
+    if len(cores) > 1:
+        assert iter(data)._dataset.options().autotune.enabled is None
+
+
 check_gradients_of_inputs_stay_local()
+check_pipelines_are_tuned_only_with_several_cores()
 check_gradients_only_looked_at_do_no_harm()
 check_float16_gradients_are_reduced_without_loss()
 check_a_variable_that_one_rank_has_freed_is_no_difference()

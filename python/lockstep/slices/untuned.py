@@ -2,9 +2,9 @@
 """tf.data does not tune itself in a rank that has one core.
 
 There is nothing to tune there, and the end of an iterator can take long.  Seen, with and without Lockstep, in processes
-bound to one core: when Keras drops the iterator of an epoch, nothing is computed for about as long as the iterator has lived,
-and in ranks not so without tuning.  It looks as if the thread that tunes misses the call to end and sleeps on; the other ranks would
-wait, too."""
+bound to one core: when Keras drops the iterator of an epoch, nothing is computed for about as long as the iterator has lived.
+Ranks without tuning do not wait.  It looks as if the thread that tunes misses the call to end and sleeps on; the other ranks
+would wait, too."""
 import os
 
 import tensorflow as tf
