@@ -226,7 +226,7 @@ def _call_on_slices(original, function, args, kwargs):
     sliced = step_args.cut(function, (args, kwargs)) if len(_functions) == 1 else None
     if sliced is None:
         result = original(function, *args, **kwargs)
-        if getattr(function, "_lockstep_trains", False) and len(_functions) == 1:
+        if getattr(function, "_lockstep_trains", False) and len(_functions) == 1 and not _has_fixed_rows(function):
             step_args.look(function, (args, kwargs), result)
         return result
     part, (args, kwargs) = sliced
