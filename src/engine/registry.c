@@ -34,16 +34,16 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
 
 /* The other ranks end with an error now, unless the launcher ends them first.  MPICH's does, and then says what this rank
  * says: 0 would make a broken job a good one. */
-static void end_with_failure(void)
+static void end_with_failure(uint32_t rank)
 {
-    ls_warn("this rank exits without having stopped, and leaves the others: the exit code is %d, not 0", LS_WATCH_EXIT_CODE);
+    ls_warn("rank %u exits without having stopped, and leaves the others: the exit code is %d, not 0", rank, LS_WATCH_EXIT_CODE);
     (void)fflush(NULL);
     _exit(LS_WATCH_EXIT_CODE);
 }
 
 static void on_exit_of_process(int code, void *arg)
 {
-    bool leaves_others = false;
+    ls_context_h left = NULL; /* a job of several ranks */
 
     (void)arg;
     if (getpid() != hooked_pid) {
@@ -53,11 +53,11 @@ static void on_exit_of_process(int code, void *arg)
     for (ls_context_h ctx = live_contexts; ctx != NULL; ctx = ctx->next_live) {
         ls_net_mark_gone(ctx->net, "it exited without stopping");
         ls_watch_note_exit(ctx->watch, "it exited without stopping");
-        leaves_others = leaves_others || ctx->place.topology.num_ranks > 1;
+        left = (ctx->place.topology.num_ranks > 1) ? ctx : left;
     }
     pthread_mutex_unlock(&registry_lock);
-    if (leaves_others && code == 0) {
-        end_with_failure();
+    if (left != NULL && code == 0) {
+        end_with_failure(left->place.rank);
     }
 }
 
