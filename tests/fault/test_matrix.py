@@ -112,6 +112,7 @@ def test_a_rank_that_leaves_with_code_0_is_a_failure(mpi, how, time_table, clean
     """Under the launcher as it is: MPICH's ends the others at once, and takes the code of the one that left."""
     job = run_fault(mpi, [how, 1, 60], {})
     check_end(job, how, time_table)
+    assert "rank 1 exits without having stopped" in job.stderr, str(job)
     check_blame(job, 1, "is gone")
 
 
