@@ -332,20 +332,49 @@ static void copy_loosely(char *to, const char *from, size_t length)
     }
 }
 
+/* The first such byte at or after `from`, or `end`; the bytes after the end are readable. */
+static inline const char *find_byte(const char *from, const char *end, char byte)
+{
+    const uint64_t each = 0x0101010101010101;
+
+    for (; from < end; from += sizeof(uint64_t)) {
+        uint64_t word;
+
+        memcpy(&word, from, sizeof(word));
+        word ^= each * (unsigned char)byte;
+        word =
+            (word - each) & ~word & each << 7; /* the lowest bit that is set belongs to the first such byte */
+        if (word != 0) {
+            from += __builtin_ctzll(word) / 8;
+            break;
+        }
+    }
+    return from < end ? from : end;
+}
+
 /* As copy_text(), where COPY_BYTES after the text may be written. */
 static size_t put_text(const ls_csv_batch_t *batch, span_t span, char *to)
 {
-    const size_t length = (size_t)(span.end - span.begin);
+    const char  quote = batch->index->marks.quote;
+    const char *from = span.begin, *end = span.end;
+    char       *at = to;
 
     if (!is_quoted(batch, span)) {
-        copy_loosely(to, span.begin, length);
-        return length;
+        copy_loosely(to, from, (size_t)(end - from));
+        return (size_t)(end - from);
     }
-    if (memchr(span.begin + 1, batch->index->marks.quote, length - 2) != NULL) {
-        return copy_text(batch, span, to);
+    end--;
+    for (from++;;) { /* up to a quote that is written twice, and with one of the two */
+        const char  *next   = find_byte(from, end, quote);
+        const size_t length = (size_t)(next - from) + (next < end);
+
+        copy_loosely(at, from, length);
+        at += length;
+        if (next == end) {
+            return (size_t)(at - to);
+        }
+        from = next + 2;
     }
-    copy_loosely(to, span.begin + 1, length - 2);
-    return length - 2;
 }
 
 /* Of the text of a field without its quotes. */

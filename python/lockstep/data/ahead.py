@@ -16,7 +16,10 @@ class _Callbacks(ctypes.Structure):
 
 class Ahead:
     """The arrays that the rows go to.  A block of rows is not quite what a rank finds in its bytes, so with several ranks
-    there is free space before and behind."""
+    there is free space before and behind.
+
+    It and its callbacks hold each other, and the arrays: set `callbacks` to None when the data set is open, or they stay
+    until the garbage collector comes by."""
 
     def __init__(self, part):
         self._part = part

@@ -51,7 +51,10 @@ def read(path, columns=None, batch=None, shuffle=False, seed=None, as_numpy=Fals
 
 def _read_block(path, columns, part, options):
     ahead = Ahead(part)
-    (source,), _, structure = _open_columns(path, columns, part, {**options, "ahead": ahead})
+    try:
+        (source,), _, structure = _open_columns(path, columns, part, {**options, "ahead": ahead})
+    finally:
+        ahead.callbacks = None
     with source:
         return structure([mark.mark_array(array, part) for array in ahead.block(source)])
 
