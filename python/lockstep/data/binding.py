@@ -141,7 +141,9 @@ def _options(part, *, format=None, columns=None, skip_checksums=False, progress=
     options.types, options.num_types = _types(types)
     options.part.rank, options.part.size = part.rank, part.size
     if part.allgather is not None:
-        options.part.allgather = ALLGATHER(lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
+        in_c = getattr(part.allgather, "in_c", None)
+        options.part.allgather = ALLGATHER(in_c()) if in_c is not None else ALLGATHER(
+            lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
     options.ahead = None if ahead is None else ctypes.addressof(ahead.callbacks)
     if progress is not None:
         options.progress = PROGRESS(lambda _, path, done, total: progress(os.fsdecode(path), done, total))
