@@ -408,22 +408,19 @@ void ls_csv_rows_sweep(ls_csv_rows_t *rows, unsigned file, uint64_t offset)
 /* There is nothing but blank lines after the offset. */
 static ls_status_t is_rest_blank(ls_csv_rows_t *rows, bool *is_blank_p)
 {
-    const ls_file_t *file   = &file_of(rows)->file;
-    ls_status_t      status = LS_OK;
+    size_t num_blank = 0;
 
     *is_blank_p = false;
-    if (file->bytes - rows->offset > SMALL_READ) { /* so many blank lines are for the ordinary way */
+    if (file_of(rows)->file.bytes - rows->offset >
+        SMALL_READ) { /* so many blank lines are for the ordinary way */
         return LS_OK;
     }
-    status = load(rows, SMALL_READ);
-    if (status == LS_OK) {
-        size_t i = 0;
+    const ls_status_t status = load(rows, SMALL_READ);
 
-        while (i < rows->length && (rows->data[i] == '\n' || rows->data[i] == '\r')) {
-            i++;
-        }
-        *is_blank_p = (i == rows->length);
+    while (num_blank < rows->length && (rows->data[num_blank] == '\n' || rows->data[num_blank] == '\r')) {
+        num_blank++;
     }
+    *is_blank_p = status == LS_OK && num_blank == rows->length;
     return status;
 }
 
