@@ -29,7 +29,7 @@ struct ls_reader {
     ls_data_info_t   info;
     uint64_t         ahead_first, ahead_count; /* rows that the caller has already */
     pthread_mutex_t  lock;
-    ls_csv_rows_t   *unused; /* windows; lock: lock */
+    ls_csv_rows_t   *unused; /* windows, one at least while the reader is opened; lock: lock */
 };
 
 static ls_status_t describe(struct ls_reader *reader)
@@ -45,7 +45,7 @@ static ls_status_t describe(struct ls_reader *reader)
             ls_mem_alloc(num * sizeof(*reader->types), "columns of a text table", (void **)&reader->types);
     }
     if (status == LS_OK) {
-        status = ls_csv_types_find(&reader->table, reader->types);
+        status = ls_csv_types_find(&reader->table, reader->unused, reader->types);
     }
     for (unsigned i = 0; i < num && status == LS_OK; i++) {
         reader->fields[i] = (ls_data_field_t){.name      = head->names[i],
@@ -90,6 +90,9 @@ static ls_status_t open_files(const ls_reader_params_t *params, struct ls_reader
     if (status == LS_OK) {
         status = ls_csv_head_read(params->options, &table->index, &table->head);
     }
+    if (status == LS_OK) {
+        status = ls_csv_rows_create(&table->index, table->head.num_fields, &reader->unused);
+    }
     return status == LS_OK ? ls_csv_ahead_create(table, ahead_p) : status;
 }
 
@@ -97,7 +100,7 @@ static ls_status_t open_files(const ls_reader_params_t *params, struct ls_reader
 static ls_status_t find_rows(struct ls_reader *reader, ls_csv_ahead_t *ahead)
 {
     ls_csv_table_t   *table  = &reader->table;
-    const ls_status_t status = ahead != NULL ? ls_csv_ahead_read(ahead, table) : LS_OK;
+    const ls_status_t status = ahead != NULL ? ls_csv_ahead_read(ahead, table, reader->unused) : LS_OK;
 
     return status == LS_OK && table->index.pieces == NULL ? ls_csv_index_build(table->options, &table->index)
                                                           : status;

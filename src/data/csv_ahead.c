@@ -20,7 +20,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "data/csv_rows.h"
 #include "data/part.h"
 #include "data/progress.h"
 
@@ -46,7 +45,6 @@ typedef struct place {
 } place_t;
 
 struct ls_csv_ahead {
-    ls_csv_rows_t    *rows;
     ls_data_type_t   *types;  /* of all fields of the file */
     unsigned         *chosen; /* fields of the file */
     ls_data_field_t  *fields; /* as the caller sees them */
@@ -72,7 +70,6 @@ void ls_csv_ahead_destroy(ls_csv_ahead_t *ahead)
             ls_data_column_clear(&ahead->columns[i]);
         }
     }
-    ls_csv_rows_destroy(ahead->rows);
     ls_mem_free(ahead->types);
     ls_mem_free(ahead->chosen);
     ls_mem_free(ahead->fields);
@@ -123,9 +120,6 @@ ls_status_t ls_csv_ahead_create(const ls_csv_table_t *table, ls_csv_ahead_t **ah
 
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && status == LS_OK; i++) {
         status = ls_mem_alloc(needed[i].bytes, "reading ahead", needed[i].mem_p);
-    }
-    if (status == LS_OK) {
-        status = ls_csv_rows_create(&table->index, table->head.num_fields, &ahead->rows);
     }
     if (status != LS_OK) {
         ls_csv_ahead_destroy(ahead);
@@ -224,10 +218,10 @@ static void note_place(ls_csv_ahead_t *ahead, unsigned file, uint64_t offset, ui
         (place_t){.offset = offset, .file = file, .is_used = 1, .lines_before = lines_before};
 }
 
-static ls_status_t read_part(ls_csv_ahead_t *ahead, const ls_csv_table_t *table, unsigned file, part_t *part)
+static ls_status_t read_part(ls_csv_ahead_t *ahead, const ls_csv_table_t *table, ls_csv_rows_t *rows,
+                             unsigned file, part_t *part)
 {
     const ls_csv_file_t *csv    = &table->index.files[file];
-    ls_csv_rows_t       *rows   = ahead->rows;
     ls_csv_batch_t       batch  = {.num_rows = 1};
     uint64_t             window = NOWHERE, reported = part->from;
     ls_status_t          status = ls_csv_rows_line(rows, file, part->from, part->to, &part->first);
@@ -273,13 +267,13 @@ static part_t part_in(const ls_csv_file_t *csv, uint64_t before, uint64_t first,
     return (part_t){.from = from > csv->begin ? from : csv->begin, .to = to > csv->begin ? to : csv->begin};
 }
 
-static ls_status_t read_span(ls_csv_ahead_t *ahead, const ls_csv_table_t *table)
+static ls_status_t read_span(ls_csv_ahead_t *ahead, const ls_csv_table_t *table, ls_csv_rows_t *rows)
 {
     const ls_data_part_t *who   = &table->options->part;
     part_t               *parts = ahead->mine;
     uint64_t              first, count, before = 0;
     double                row_bytes;
-    ls_status_t           status = ls_csv_types_guess(table, ahead->types, &row_bytes);
+    ls_status_t           status = ls_csv_types_guess(table, rows, ahead->types, &row_bytes);
 
     if (status == LS_OK) {
         status = choose_columns(ahead, table);
@@ -295,7 +289,7 @@ static ls_status_t read_span(ls_csv_ahead_t *ahead, const ls_csv_table_t *table)
         before += csv->file.bytes;
         parts[i].first = parts[i].end = parts[i].to;
         if (parts[i].from < parts[i].to) {
-            status = read_part(ahead, table, i, &parts[i]);
+            status = read_part(ahead, table, rows, i, &parts[i]);
         }
     }
     return status == LS_OK ? hand_over(ahead, table->options->ahead) : status;
@@ -394,12 +388,12 @@ static uint64_t first_row(const ls_csv_ahead_t *ahead, const ls_csv_index_t *ind
     return row;
 }
 
-ls_status_t ls_csv_ahead_read(ls_csv_ahead_t *ahead, ls_csv_table_t *table)
+ls_status_t ls_csv_ahead_read(ls_csv_ahead_t *ahead, ls_csv_table_t *table, ls_csv_rows_t *rows)
 {
     const ls_data_part_t *who    = &table->options->part;
     const unsigned        ranks  = ls_part_ranks(who);
     part_t               *parts  = ahead->mine;
-    ls_status_t           status = read_span(ahead, table);
+    ls_status_t           status = read_span(ahead, table, rows);
 
     if (status != LS_OK) {
         parts[0].end = NOWHERE;

@@ -19,7 +19,7 @@ void        ls_csv_ahead_destroy(ls_csv_ahead_t *ahead); /* NULL is allowed */
  * anything about the text is unusual or wrong.  An error only if the work was stopped or ranks could not
  * talk.
  */
-ls_status_t ls_csv_ahead_read(ls_csv_ahead_t *ahead, ls_csv_table_t *table);
+ls_status_t ls_csv_ahead_read(ls_csv_ahead_t *ahead, ls_csv_table_t *table, ls_csv_rows_t *rows);
 
 /* Rows [*first_p, *first_p + returned number) were given, unless the columns turn out to have other types. */
 uint64_t ls_csv_ahead_rows(const ls_csv_ahead_t *ahead, const ls_data_type_t *types, uint64_t *first_p);

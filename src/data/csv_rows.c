@@ -331,8 +331,8 @@ static ls_status_t go_to(ls_csv_rows_t *rows, uint64_t row)
 
 ls_status_t ls_csv_rows_seek(ls_csv_rows_t *rows, uint64_t row)
 {
+    rows->is_sequential = !rows->is_sweep && rows->next_row == row; /* a sweep counts in its own way */
     rows->is_sweep      = false;
-    rows->is_sequential = (rows->next_row == row);
     return rows->is_sequential ? LS_OK : go_to(rows, row);
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "data/csv_rows.h"
 
 #define SAMPLES     16  /* places where types are looked for, in a data set that is not small */
 #define SAMPLE_ROWS 250 /* in each of them */
@@ -174,40 +173,38 @@ static ls_data_type_t settled_type(const ls_csv_found_t *found)
 }
 
 /* row_bytes_p: by their place; NULL: by their number. */
-static ls_status_t find(const ls_csv_table_t *table, double *row_bytes_p, ls_data_type_t *types)
+static ls_status_t find(const ls_csv_table_t *table, ls_csv_rows_t *rows, double *row_bytes_p,
+                        ls_data_type_t *types)
 {
     const unsigned  num    = table->head.num_fields;
-    ls_csv_rows_t  *rows   = NULL;
     ls_csv_found_t *found  = NULL;
     ls_status_t     status = ls_mem_alloc(num * sizeof(*found), "types of a text table", (void **)&found);
 
-    if (status == LS_OK) {
-        status = ls_csv_rows_create(&table->index, num, &rows);
+    if (status != LS_OK) {
+        return status;
     }
-    for (unsigned i = 0; i < num && status == LS_OK; i++) {
+    for (unsigned i = 0; i < num; i++) {
         found[i].type = LS_DATA_AUTO;
     }
-    if (status == LS_OK) {
-        status = row_bytes_p != NULL ? look_in_places(table, rows, found, row_bytes_p)
-                                     : look_in_index(table, rows, found);
-    }
+    status = row_bytes_p != NULL ? look_in_places(table, rows, found, row_bytes_p)
+                                 : look_in_index(table, rows, found);
     if (status == LS_OK) {
         status = take_given_types(table, found);
     }
     for (unsigned i = 0; i < num && status == LS_OK; i++) {
         types[i] = settled_type(&found[i]);
     }
-    ls_csv_rows_destroy(rows);
     ls_mem_free(found);
     return status;
 }
 
-ls_status_t ls_csv_types_find(const ls_csv_table_t *table, ls_data_type_t *types)
+ls_status_t ls_csv_types_find(const ls_csv_table_t *table, ls_csv_rows_t *rows, ls_data_type_t *types)
 {
-    return find(table, NULL, types);
+    return find(table, rows, NULL, types);
 }
 
-ls_status_t ls_csv_types_guess(const ls_csv_table_t *table, ls_data_type_t *types, double *row_bytes_p)
+ls_status_t ls_csv_types_guess(const ls_csv_table_t *table, ls_csv_rows_t *rows, ls_data_type_t *types,
+                               double *row_bytes_p)
 {
-    return find(table, row_bytes_p, types);
+    return find(table, rows, row_bytes_p, types);
 }

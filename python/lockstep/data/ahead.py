@@ -59,7 +59,7 @@ class Ahead:
         begin, end = max(first, at), min(first + count, at + num)
         place = self._spare + begin - at  # of row `begin` in the arrays
         before, behind = begin - first, first + count - end
-        if begin >= end or before > place or behind > len(self._arrays[0]) - place - (end - begin):
+        if not self._arrays or begin >= end or before > place or behind > len(self._arrays[0]) - place - (end - begin):
             return source.read(first, count)
         rows = [array[place - before:place - before + count] for array in self._arrays]
         for row, missing in ((first, before), (end, behind)):
