@@ -2,15 +2,20 @@
 """Batch normalisation of Keras 3 and tf_keras.
 
 By default each rank normalises with the statistics of its slice, as all data-parallel systems do, and the moving averages
-become the mean over the ranks after each update: nothing in the forward pass waits for that.  With
+become the mean over the ranks after each step: nothing in the forward pass waits for that.  With
 LOCKSTEP_SYNC_BATCHNORM the statistics are those of the whole batch, and the results those of one process.
 
 The ranks' losses are averaged with the weight w of their rows, so what flows back through such an average m = sum(w x)
 is the same average: a rank's gradient counts w times in the sum, and dL/dx = w sum(w dL/dm) / w."""
+import contextlib
+import threading
+
 import tensorflow as tf
 
 from lockstep import hooks, native, ops, variables, world
 from lockstep.slices import current
+
+_local = threading.local()
 
 
 def is_synchronized():
@@ -80,20 +85,62 @@ def entries(inputs, axes):
 
 
 def attach_call(layer_class, is_training, assign):
-    """The moving averages become the mean over the ranks after the layer's own update.
+    """The moving averages become the mean over the ranks after the layer's own update; in a step of Keras those of all
+    layers at once, when it is over or one of them is used.
 
     is_training(layer, arguments) says whether this call updates them."""
     @hooks.wrap(layer_class, "call")
     def call(original, self, *args, **kwargs):
+        if not _is_sliced() or is_synchronized():
+            return original(self, *args, **kwargs)
+        updates = is_training(self, args, kwargs)
+        if not updates:
+            _agree_on_noted()
         outputs = original(self, *args, **kwargs)
-        if _is_sliced() and not is_synchronized() and is_training(self, args, kwargs):
-            for variable in _moving(self):
-                name = current.numbered(f"batchnorm/{variables.key(variable)}")
-                value = tf.convert_to_tensor(variable)
-                agreed = ops.allreduce(value, name, **current.now().reduction())
-                agreed.set_shape(value.shape)
-                assign(variable, agreed)
+        if updates:
+            moving = [(variable, assign) for variable in _moving(self)]
+            if _notes() is None or _graph() is not _local.graph:
+                _agree(moving)
+            else:
+                _notes().update({id(variable): (variable, assign) for variable, assign in moving})
         return outputs
+
+
+@contextlib.contextmanager
+def agreed_at_end():
+    """Around a step on a slice: moving averages that are updated in it are agreed at its end."""
+    before = _notes(), getattr(_local, "graph", None)
+    _local.notes, _local.graph = {}, _graph()
+    try:
+        yield
+        _agree_on_noted()
+    finally:
+        _local.notes, _local.graph = before
+
+
+def _notes():
+    return getattr(_local, "notes", None)
+
+
+def _graph():
+    """What is noted in a branch or in the body of a loop can only be agreed there."""
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
+def _agree_on_noted():
+    if _notes() and _graph() is _local.graph:
+        noted = list(_notes().values())
+        _notes().clear()
+        _agree(noted)
+
+
+def _agree(moving):
+    names = [current.numbered(f"batchnorm/{variables.key(variable)}") for variable, _ in moving]
+    values = [tf.convert_to_tensor(variable) for variable, _ in moving]
+    together = ops.allreduce_group(values, names, **current.now().reduction())
+    for (variable, assign), value, agreed in zip(moving, values, together):
+        agreed.set_shape(value.shape)
+        assign(variable, agreed)
 
 
 def _moving(layer):

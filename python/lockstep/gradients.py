@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reduces gradients with respect to variables over all ranks.
 
-A gradient is named after its variable.  In a graph each has an operator of its own, which runs as soon as the gradient
-exists, while the rest of the backward pass goes on; eagerly all are there at once and travel together."""
+A gradient is named after its variable.  In a graph it is handed over as soon as it exists, small ones by the handful,
+while the rest of the backward pass goes on; eagerly all are there at once and travel together."""
 import tensorflow as tf
 
 from lockstep import nan, native, ops, variables, world
 from lockstep.slices import current
 
+TOGETHER_BYTES = 1 << 20  # as LOCKSTEP_FUSION_BYTES: the engine would wait for the others of a bucket anyway
 _listeners, _variable_listeners, _step_listeners = [], [], []
 
 
@@ -78,13 +79,34 @@ def _reduce_dense(grads, names, reduction):
     """float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
     too large, where the gradient of the batch is neither."""
     wide = [tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad for grad in grads]
-    if tf.executing_eagerly() or ops.is_in_xla():
-        reduced = ops.allreduce_group(wide, names, **reduction)
-    else:
-        reduced = [ops.allreduce(grad, name, **reduction) for grad, name in zip(wide, names)]
-        for after, before in zip(reduced, grads):
-            after.set_shape(before.shape)
+    reduced = list(wide)
+    for chosen in _together(wide):
+        together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **reduction)
+        for i, after in zip(chosen, together):
+            after.set_shape(grads[i].shape)
+            reduced[i] = after
     return [tf.cast(after, before.dtype) for after, before in zip(reduced, grads)]
+
+
+def _together(grads):
+    """Lists of those that travel together, by their place.
+
+    A function hands small ones over by the handful, in the order of the backward pass: each hand-over wakes the engine, on
+    the core that computes.  A v1 graph may be run for some of its gradients only, so there each has its own operator."""
+    if tf.executing_eagerly() or ops.is_in_xla():
+        return [list(range(len(grads)))]
+    if not tf.compat.v1.get_default_graph().building_function:
+        return [[i] for i in range(len(grads))]
+    handfuls, room = [], 0
+    for i in reversed(range(len(grads))):
+        number = grads[i].shape.num_elements()
+        size = TOGETHER_BYTES if number is None else number * grads[i].dtype.size
+        if size > room:
+            handfuls.append([])
+            room = TOGETHER_BYTES
+        handfuls[-1].append(i)
+        room -= size
+    return handfuls
 
 
 # ---- sparse gradients ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from lockstep.slices import part as parts
 rank, size = lockstep.rank(), lockstep.size()
 PAUSE_S = 0.3
 STEPS = 6
+WIDTH = 512  # a gradient of 1 MiB
 
 
 def equal(actual, expected):
@@ -135,7 +136,9 @@ class Slow(keras.layers.Layer):
 
 
 def train_with_overlap():
-    first, middle, last = (tf.Variable(tf.ones([8, 8]), name=f"function_{name}") for name in ("first", "middle", "last"))
+    """Smaller gradients would travel together."""
+    first, middle, last = (tf.Variable(tf.ones([WIDTH, WIDTH]) / WIDTH, name=f"function_{name}")
+                           for name in ("first", "middle", "last"))
 
     @tf.function
     def step(x):
@@ -145,11 +148,12 @@ def train_with_overlap():
             variable.assign_sub(0.1 * grad)
 
     for _ in range(STEPS):
-        step(tf.ones([4, 8]))
-    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8, name="keras_first"), Slow(),
-                              keras.layers.Dense(8, name="keras_middle"), keras.layers.Dense(1, name="keras_last")])
+        step(tf.ones([4, WIDTH]))
+    model = keras.Sequential([keras.Input((WIDTH,)), keras.layers.Dense(WIDTH, name="keras_first", use_bias=False), Slow(),
+                              keras.layers.Dense(WIDTH, name="keras_middle", use_bias=False),
+                              keras.layers.Dense(WIDTH, name="keras_last", use_bias=False)])
     model.compile("sgd", "mse")
-    model.fit(np.ones((8 * STEPS, 8)), np.ones((8 * STEPS, 1)), batch_size=8, verbose=0)
+    model.fit(np.ones((8 * STEPS, WIDTH)), np.ones((8 * STEPS, WIDTH)), batch_size=8, verbose=0)
 
 
 def check_pipelines_are_tuned_only_with_several_cores():

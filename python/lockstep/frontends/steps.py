@@ -5,7 +5,7 @@ import math
 
 import tensorflow as tf
 
-from lockstep import audit, following, gradients, hooks, metrics, ops, summary, world
+from lockstep import audit, batchnorm, following, gradients, hooks, metrics, ops, summary, world
 from lockstep.slices import current, own, part as parts
 
 
@@ -16,7 +16,7 @@ def on_slice(step):
         *objects, data = arguments
         part, data = parts.cut(data)
         summary.count(part)
-        with current.scope(part):
+        with current.scope(part), batchnorm.agreed_at_end():
             return global_logs(step(*objects, data), part)
 
     return step_on_slice
@@ -38,7 +38,7 @@ def on_own(step):
         *objects, data = arguments
         part = own.part_of(data)
         summary.note_sliced()
-        with current.scope(part):
+        with current.scope(part), batchnorm.agreed_at_end():
             return global_logs(step(*objects, own.with_a_row(data, part)), part)
 
     return step_on_own

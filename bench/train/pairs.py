@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training step of ranks beside that of independent copies, by turns in the same processes, one core per process.
+
+run.py times each way in processes of its own, minutes apart; where others use the machine, or it changes its speed, only
+this comparison holds still.  Two ranks: what training together costs.  One rank (alone): what hooks cost where they have
+nothing to do.  Printed are medians over all turns, and of the ratio of a turn, in wall-clock and in processor time."""
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import run
+
+CLOCKS = ("wall clock", "processor")
+
+
+def measure(case, steps, turns, num_ranks):
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*run.command("pairs_script.py", case, steps, folder), "--turns", str(turns)]
+        words[words.index("--out") + 1] = f"{folder}/turns.json"
+        if num_ranks == 1:
+            process = run.start(run.on_core(0, words), run.environment(0, TF_MPI_ENABLE="1"), folder)
+        else:
+            launcher = [sys.executable, "-m", "lockstep", "run", "-n", str(num_ranks), "--threads", "1", "--no-progress"]
+            process = run.start(launcher + words, run.environment(0), folder)
+        run.wait([process], folder)
+        return json.loads((Path(folder) / "turns.json").read_text())
+
+
+def report(case, num_ranks, turns):
+    row = {"model": case[0], "batch": case[1], "ranks": num_ranks}
+    for clock, name in enumerate(CLOCKS):
+        copies, ranks = (statistics.median(turn[way][clock] for turn in turns) for way in (0, 1))
+        ratios = [turn[1][clock] / turn[0][clock] for turn in turns]
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        row[name] = {"copies_ms": copies, "ranks_ms": ranks, "ratio": middle, "quartiles": [low, high]}
+        print(f"{case[0]:8} {case[1]:5} {num_ranks:5} {name:11} {copies:9.2f} {ranks:9.2f} {middle:7.3f} ({low:.3f} to {high:.3f})"
+              f" {100 / middle:7.1f} %", flush=True)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", action="append", help="model:batch of a process, as mnist:128; more than once; default: all")
+    parser.add_argument("--ranks", type=int, action="append", choices=(1, 2), help="1: alone; 2; default: both")
+    parser.add_argument("--turns", type=int, default=15, help="of each way")
+    parser.add_argument("--steps", type=int, default=10, help="of each turn")
+    parser.add_argument("--json", help="file for the numbers")
+    args = parser.parse_args()
+    cases = [run.chosen_case(text) for text in args.case] if args.case else run.CASES
+
+    print(f"{'model':8} {'batch':>5} ranks {'':11} {'copies':>9} {'ranks':>9}   ratio (quartiles)      copies / ranks; ms per step")
+    table = [report(case, num_ranks, measure(case, args.steps, args.turns, num_ranks))
+             for case in cases for num_ranks in args.ranks or (2, 1)]
+    if args.json:
+        Path(args.json).write_text(json.dumps(table, indent=1))
+
+
+if __name__ == "__main__":
+    main()
