@@ -80,6 +80,16 @@ def check_float16_gradients_are_reduced_without_loss():
             equal(reduced, tf.constant(expected, tf.float16))
 
 
+# ---- variables without elements ------------------------------------------------------------------------------------
+
+def check_variables_without_elements_have_gradients():
+    empty, full = tf.Variable(tf.zeros([0, 3]), name="empty"), tf.Variable([1.0], name="full")
+    for variables in ([full, empty], [empty, full], [empty]):
+        for make in (lambda function: function, tf.function):
+            reduced = make(gradients.reduce)([tf.ones_like(variable) for variable in variables], variables)
+            assert [grad.shape for grad in reduced] == [variable.shape for variable in variables]
+
+
 # ---- gradients that are only looked at -------------------------------------------------------------------------
 
 def look_and_train(variable, x):
@@ -171,5 +181,6 @@ check_pipelines_are_tuned_only_with_several_cores()
 check_gradients_only_looked_at_do_no_harm()
 check_float16_gradients_are_reduced_without_loss()
 check_a_variable_that_one_rank_has_freed_is_no_difference()
+check_variables_without_elements_have_gradients()
 train_with_overlap()
 print(f"rank {rank} of {size} is right", flush=True)
