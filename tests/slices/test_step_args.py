@@ -47,6 +47,13 @@ assert fixed.shape == (7,), fixed.shape
 signature = [tf.TensorSpec((7, 4), tf.float64), tf.TensorSpec((7, 1), tf.float64)]
 call(made("signature", lambda loss, errors: loss, input_signature=signature))
 
+one = made("one_row_first", lambda loss, errors: loss[None])
+call(one, np.ones((1, 4)), np.ones((1, 1)), times=1)
+assert call(one, np.ones((2, 4)), np.ones((2, 1))).shape == (1,)
+half = made("half_first", lambda loss, errors: (loss, errors))
+call(half, np.ones((4, 4)), np.ones((4, 1)), times=1)
+assert call(half)[1].shape == (7, 1)
+
 class Table:
     def __array__(self, dtype=None, copy=None):
         return np.ones((7, 1))
@@ -75,7 +82,7 @@ for x, y in tf.data.Dataset.from_tensor_slices((np.ones((21, 4)), np.ones((21, 1
 print("rows", json.dumps({name: sorted(set(rows)) for name, rows in rows_seen.items()}))
 """
 
-CUT = ("plain", "nothing", "also_rows", "variable", "fixed_size", "loop", "keras_variable", "sparse", "partial")
+CUT = ("plain", "nothing", "also_rows", "variable", "fixed_size", "loop", "keras_variable", "sparse", "partial", "half_first")
 WHOLE = ("counts", "other_rows", "signature", "predict", "ragged", "table")
 
 
@@ -100,5 +107,5 @@ def test_arrays_are_cut_where_they_can_be_put_together(tmp_path):
 
 def test_arrays_stay_whole_unless_asked_for(tmp_path):
     rows, job = rows_seen(tmp_path)
-    assert {name for name, seen in rows.items() if seen != [7]} == {"loop"}, str(job)
+    assert {name for name, seen in rows.items() if seen != [7]} == {"loop", "one_row_first", "half_first"}, str(job)
     assert job.stderr.count("LOCKSTEP_STEP_ARGS=cut") == 1, str(job)

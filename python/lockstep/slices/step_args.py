@@ -60,6 +60,7 @@ def look(function, arguments, result):
     rows = _rows(arguments)
     if not rows:
         return
+    function._lockstep_rows_seen = rows
     function._lockstep_args_are_cut = all(_can_be_put_together(value, rows) for value in tf.nest.flatten(result))
     if not function._lockstep_args_are_cut:
         say.once(f"{_name(function)}() returns what cannot be put together from slices (whole numbers, ragged or sparse tensors, or "
@@ -74,10 +75,18 @@ def cut(function, arguments):
     rows = _rows(arguments)
     if rows < 2:
         return None
+    if not hasattr(function, "_lockstep_outputs_with_rows") and _is_size_of_slice(function._lockstep_rows_seen, rows):
+        del function._lockstep_args_are_cut  # look once more, at this whole call
+        return None
     part, first, count = parts.static_part(rows)
     summary.count(part)
     return part, tf.nest.map_structure(lambda item: parts.take_rows(item, first, count) if _is_array(item) else item,
                                        arguments)
+
+
+def _is_size_of_slice(number, rows):
+    """Does a rank have so many of the rows?  A tensor of fixed size that the whole call returned would look like its rows."""
+    return rows // world.size <= number <= -(-rows // world.size)
 
 
 def whole(function, result, part):
@@ -93,8 +102,8 @@ def whole(function, result, part):
 
 
 def _outputs_with_rows(function, flat, part):
-    """Which outputs have a row for each of the slice's.  That is seen once: in the whole call they had as many as the batch, which is
-    more than any slice has; later a tensor of fixed size might have a slice's rows on some ranks by chance."""
+    """Which outputs have a row for each of the slice's.  That is seen once: in the whole call they had as many as the batch, which
+    no slice has; later a tensor of fixed size might have a slice's rows on some ranks by chance."""
     if not hasattr(function, "_lockstep_outputs_with_rows"):
         function._lockstep_outputs_with_rows = [i for i, value in enumerate(flat) if tf.is_tensor(value) and value.shape.rank
                                                 and value.shape[0] == max(part.count, 1)]
