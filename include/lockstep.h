@@ -168,6 +168,10 @@ LS_API ls_status_t ls_process_stop(void);
 LS_API ls_context_h ls_process_get(void);
 LS_API void ls_process_put(ls_context_h ctx); /* NULL is allowed */
 
+/* The `bytes` at `mine` of every rank, in rank order, at `all`.  All ranks make these calls in the same order, and with
+ * as many bytes.  `arg` is not used: it makes this an ls_data_allgather_fn. */
+LS_API ls_status_t ls_process_allgather(void *arg, const void *mine, size_t bytes, void *all);
+
 LS_API unsigned ls_rank(ls_context_h ctx);
 LS_API unsigned ls_size(ls_context_h ctx);
 LS_API unsigned ls_local_rank(ls_context_h ctx);

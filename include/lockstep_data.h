@@ -99,6 +99,25 @@ typedef struct ls_data_part {
     void                *arg; /* of allgather */
 } ls_data_part_t;
 
+/*
+ * For a caller that will read all of this rank's block: a reader that has to pass over the whole file to find
+ * its rows (text tables) gives them to the caller in that pass, and saves a second one.  It is free not to;
+ * see ls_data_ahead_rows().
+ */
+struct ls_data_column;
+typedef struct ls_data_ahead {
+    /*
+     * Sets columns[i].data to memory for `rows` rows in all of each of the fields that are not LS_DATA_BYTES.
+     * Called again when there are more rows than were expected: those that are there must be kept.
+     */
+    ls_status_t (*room)(void *arg, const ls_data_field_t *fields, unsigned num_fields, uint64_t rows,
+                        struct ls_data_column *columns);
+    /* The columns of LS_DATA_BYTES hold rows [first, first + count) of those that are given, until this
+     * returns. */
+    ls_status_t (*texts)(void *arg, uint64_t first, uint64_t count, struct ls_data_column *columns);
+    void *arg;
+} ls_data_ahead_t;
+
 typedef enum ls_data_header { LS_DATA_HEADER_AUTO, LS_DATA_HEADER_YES, LS_DATA_HEADER_NO } ls_data_header_t;
 
 /* Zero-initialised options are the usual ones.  Text is copied. */
@@ -111,6 +130,8 @@ typedef struct ls_data_options {
 
     ls_data_progress_fn progress;
     void               *progress_arg;
+
+    const ls_data_ahead_t *ahead; /* NULL: rows are read with ls_data_read() only; used while opening */
 
     /* Text tables only. */
     char             delimiter; /* 0: found out: one of , ; tab blank | */
@@ -137,6 +158,10 @@ LS_API void        ls_data_close(ls_data_h data); /* NULL is allowed */
 
 /* Valid until ls_data_close(). */
 LS_API const ls_data_info_t *ls_data_info(ls_data_h data);
+
+/* The rows that options->ahead was given, [*first_p, *first_p + returned number): about those of this rank's
+ * block. 0: none, or what was given does not count. */
+LS_API uint64_t ls_data_ahead_rows(ls_data_h data, uint64_t *first_p);
 
 /* The rows of a part: contiguous, the first (num_rows mod size) ranks have one more. */
 LS_API void ls_data_block(uint64_t num_rows, unsigned size, unsigned rank, uint64_t *first_p,

@@ -23,7 +23,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "python")]
 SECOND = ".second"  # ends the name of a copy of the file
 
 
-def rank_main(path, rounds, alone):
+def read_in_batches(path, part):
+    import lockstep.data
+    with lockstep.data.open(path, part=part) as source:
+        first, count = source.part.block(source.num_rows)
+        for begin in range(first, first + count, 1024):
+            source.read(begin, min(1024, first + count - begin))
+
+
+def rank_main(path, rounds, alone, as_block):
     import lockstep
     import lockstep.data
     from lockstep.data.exchange import allgather
@@ -35,10 +43,10 @@ def rank_main(path, rounds, alone):
     for _ in range(rounds + 1):
         exchange(part, allgather)
         start, work = time.perf_counter(), time.thread_time()
-        with lockstep.data.open(path, part=mine) as source:
-            first, count = source.part.block(source.num_rows)
-            for begin in range(first, first + count, 1024):
-                source.read(begin, min(1024, first + count - begin))
+        if as_block:
+            lockstep.data.read(path, as_numpy=True, part=mine)
+        else:
+            read_in_batches(path, mine)
         work = time.thread_time() - work
         works.append(max(map(float, exchange(part, allgather, str(work).encode()))))
         times.append(time.perf_counter() - start)
@@ -65,18 +73,24 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rank", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--as-block", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--case", help="only files whose name contains this")
     args = parser.parse_args()
     if args.rank:
-        return rank_main(args.rank, args.rounds, args.alone)
+        return rank_main(args.rank, args.rounds, args.alone, args.as_block)
     from cases import make_records
     from tables import full_floats, make_csv
-    files = {"TFRecord 1000 bytes": make_records(1000, 300_000_000), "TFRecord 100000 bytes": make_records(100_000, 300_000_000),
-             "CSV 17 digits": make_csv(full_floats, 160)}
+    files = {"TFRecord 1000 bytes": (make_records(1000, 300_000_000),),
+             "TFRecord 100000 bytes": (make_records(100_000, 300_000_000),),
+             "CSV 17 digits, to numpy": (make_csv(full_floats, 160), "--as-block"),
+             "CSV 17 digits, in batches": (make_csv(full_floats, 160),)}
     with tempfile.TemporaryDirectory() as folder:
-        for name, make in files.items():
+        for name, (make, *how) in files.items():
+            if args.case and args.case.lower() not in name.lower():
+                continue
             path = make(Path(folder))
             shutil.copy(path, path + SECOND)
-            ways = {"one": (1,), "two": (2,), "copies": (2, "--alone")}
+            ways = {"one": (1, *how), "two": (2, *how), "copies": (2, "--alone", *how)}
             times = {way: [] for way in ways}
             for _ in range(3):
                 for way, (ranks, *options) in ways.items():

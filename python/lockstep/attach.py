@@ -14,7 +14,21 @@ def _tensorflow():
     try:
         world.enter()
     except (native.LockstepError, OSError) as error:
+        _note(error)
         sys.exit(f"lockstep: {error}")
+    try:
+        _put_hooks_in_place()
+    except native.LockstepError as error:  # another rank was lost meanwhile
+        _note(error)
+        raise
+
+
+def _note(error):
+    from lockstep.restart import fits
+    fits.note_error(error)
+
+
+def _put_hooks_in_place():
     from lockstep import audit, following, hooks, means, randomness, reports, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops

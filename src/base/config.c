@@ -123,6 +123,10 @@ static const setting_t settings[] = {
     {.name = "SHARD", .value = "on", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, shard), .choices = {"on", "off"},
      .help = "off: the script gives each rank its own data, batches are not cut"},
+    {.name = "STEP_ARGS", .value = "whole", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, step_args), .choices = {"whole", "cut"},
+     .help = "arrays that the script gives to a tf.function which trains; cut: each rank computes its rows of them, what the "
+             "function returns is put together again; whole: all ranks compute all rows"},
     {.name = "LOSS", .value = "mean", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, loss), .choices = {"mean", "sum"},
      .help = "what a hand-written loss does with the samples of a batch; Keras losses are recognised"},

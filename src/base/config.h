@@ -47,6 +47,7 @@ typedef struct ls_config {
     /* of the front ends in Python; read through ls_setting() */
     unsigned batch;
     unsigned shard;
+    unsigned step_args;
     unsigned loss;
     unsigned dropout;
     unsigned sparse;

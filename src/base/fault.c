@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -108,7 +109,8 @@ ls_fault_action_t ls_fault_do(ls_fault_t *fault)
         return LS_FAULT_GO_ON;
     }
     fault->site = LS_FAULT_NONE;
-    ls_warn("LOCKSTEP_FAULT happens now, at step %llu", (unsigned long long)fault->now);
+    ls_warn("LOCKSTEP_FAULT happens now, at step %llu; fault at %.3f", (unsigned long long)fault->now,
+            (double)ls_clock_ns() / (double)LS_NS_PER_S);
     switch (action) {
     case LS_FAULT_KILL:
         (void)raise(SIGKILL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text tables.  Opening: look at the beginning (csv_head.c), count rows, each rank in its own bytes
- * (csv_index.c), find the types in places spread over the data set.  Reading: csv_rows.c cuts, csv_convert.c
- * converts.
+ * (csv_index.c), find the types in places spread over the data set (csv_types.c).  Reading: csv_rows.c cuts,
+ * csv_convert.c converts.  Where all rows are wanted at once, they are read while they are counted
+ * (csv_ahead.c).
  */
 #include <pthread.h>
 #include <string.h>
@@ -10,158 +11,55 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/csv_ahead.h"
 #include "data/csv_convert.h"
-#include "data/csv_head.h"
 #include "data/csv_rows.h"
+#include "data/csv_types.h"
 #include "data/part.h"
 #include "data/progress.h"
 #include "data/reader.h"
 
-#define SAMPLES           16  /* places where types are looked for, in a data set that is not small */
-#define SAMPLE_ROWS       250 /* in each of them */
-#define SMALL_BYTES       ((uint64_t)1024 * 1024) /* of a data set all of whose rows are looked at */
 #define PROGRESS_ROWS     100000
 #define SHORT_PIECE_BYTES ((uint64_t)16 * 1024)
 
 struct ls_reader {
-    const ls_data_options_t *options;
-    ls_csv_index_t           index;
-    ls_csv_head_t            head;
-    ls_csv_missing_t         missing;
-    ls_data_field_t         *fields;
-    ls_data_info_t           info;
-    pthread_mutex_t          lock;
-    ls_csv_rows_t           *unused; /* windows; lock: lock */
+    ls_csv_table_t   table;
+    ls_data_type_t  *types;
+    ls_data_field_t *fields;
+    ls_data_info_t   info;
+    uint64_t         ahead_first, ahead_count; /* rows that the caller has already */
+    pthread_mutex_t  lock;
+    ls_csv_rows_t   *unused; /* windows, one at least while the reader is opened; lock: lock */
 };
-
-/* ---- types -------------------------------------------------------------------------------------- */
-
-static uint64_t total_bytes(const ls_csv_index_t *index)
-{
-    uint64_t total = 0;
-
-    for (unsigned i = 0; i < index->num_files; i++) {
-        total += index->files[i].file.bytes;
-    }
-    return total;
-}
-
-static ls_status_t look_at_rows(const struct ls_reader *reader, ls_csv_rows_t *rows, uint64_t first,
-                                uint64_t count, ls_csv_found_t *found)
-{
-    ls_status_t status = ls_csv_rows_seek(rows, first);
-
-    while (count > 0 && status == LS_OK) {
-        ls_csv_batch_t batch;
-
-        status = ls_csv_rows_next(rows, count, &batch);
-        for (unsigned i = 0; i < reader->head.num_fields && status == LS_OK; i++) {
-            ls_csv_convert_find(&batch, &reader->missing, i, &found[i]);
-        }
-        count -= status == LS_OK ? batch.num_rows : 0;
-    }
-    return status;
-}
-
-/* All rows of a small data set, otherwise some here and there: the same ones whatever the number of ranks. */
-static ls_status_t find_types(const struct ls_reader *reader, ls_csv_found_t *found)
-{
-    const uint64_t num_rows = reader->index.num_rows;
-    const bool     is_small = total_bytes(&reader->index) <= SMALL_BYTES || num_rows <= SAMPLES * SAMPLE_ROWS;
-    ls_csv_rows_t *rows     = NULL;
-    ls_status_t    status   = ls_csv_rows_create(&reader->index, reader->head.num_fields, &rows);
-
-    if (is_small && status == LS_OK) {
-        status = look_at_rows(reader, rows, 0, num_rows, found);
-    }
-    for (uint64_t i = 0; i < SAMPLES && !is_small && status == LS_OK; i++) {
-        /* the last place is the end of the data set */
-        const uint64_t first = (num_rows - SAMPLE_ROWS) / (SAMPLES - 1) * i;
-
-        status =
-            look_at_rows(reader, rows, i + 1 < SAMPLES ? first : num_rows - SAMPLE_ROWS, SAMPLE_ROWS, found);
-    }
-    ls_csv_rows_destroy(rows);
-    return status;
-}
-
-/* options->types belong to options->columns, or to all fields. */
-static ls_status_t take_given_types(const struct ls_reader *reader, ls_csv_found_t *found)
-{
-    const ls_data_options_t *options = reader->options;
-    const char              *path    = reader->index.files[0].file.path;
-    const unsigned           num = options->columns != NULL ? options->num_columns : reader->head.num_fields;
-
-    if (options->types == NULL) {
-        return LS_OK;
-    }
-    if (options->num_types != num) {
-        return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "%u types are given for %u columns",
-                             options->num_types, num);
-    }
-    for (unsigned i = 0; i < num; i++) {
-        const unsigned field =
-            options->columns != NULL ? ls_csv_head_field(&reader->head, options->columns[i]) : i;
-
-        if (field == reader->head.num_fields) {
-            return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE, "there is no column '%s'",
-                                 options->columns[i]);
-        }
-        if (options->types[i] != LS_DATA_AUTO && !ls_csv_convert_can(options->types[i])) {
-            return ls_file_error(path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                                 "column '%s' cannot be read as %s from a text", reader->head.names[field],
-                                 ls_data_type_name(options->types[i]));
-        }
-        if (options->types[i] != LS_DATA_AUTO) {
-            found[field] = (ls_csv_found_t){.type = options->types[i]};
-        }
-    }
-    return LS_OK;
-}
-
-static ls_data_type_t settled_type(const ls_csv_found_t *found)
-{
-    const bool is_float = found->type == LS_DATA_AUTO || (found->type == LS_DATA_INT64 && found->has_missing);
-
-    return is_float ? LS_DATA_FLOAT64 : found->type;
-}
 
 static ls_status_t describe(struct ls_reader *reader)
 {
-    const unsigned  num   = reader->head.num_fields;
-    ls_csv_found_t *found = NULL;
-    ls_status_t     status =
+    const ls_csv_head_t  *head  = &reader->table.head;
+    const ls_csv_index_t *index = &reader->table.index;
+    const unsigned        num   = head->num_fields;
+    ls_status_t           status =
         ls_mem_alloc(num * sizeof(*reader->fields), "columns of a text table", (void **)&reader->fields);
 
     if (status == LS_OK) {
-        status = ls_mem_alloc(num * sizeof(*found), "types of a text table", (void **)&found);
-    }
-    for (unsigned i = 0; i < num && status == LS_OK; i++) {
-        found[i].type = LS_DATA_AUTO;
+        status =
+            ls_mem_alloc(num * sizeof(*reader->types), "columns of a text table", (void **)&reader->types);
     }
     if (status == LS_OK) {
-        status = find_types(reader, found);
-    }
-    if (status == LS_OK) {
-        status = take_given_types(reader, found);
+        status = ls_csv_types_find(&reader->table, reader->unused, reader->types);
     }
     for (unsigned i = 0; i < num && status == LS_OK; i++) {
-        const ls_data_type_t type = settled_type(&found[i]);
-
-        reader->fields[i] = (ls_data_field_t){.name      = reader->head.names[i],
-                                              .type      = type,
-                                              .row_bytes = ls_data_type_size(type),
-                                              .num_rows  = reader->index.num_rows};
+        reader->fields[i] = (ls_data_field_t){.name      = head->names[i],
+                                              .type      = reader->types[i],
+                                              .row_bytes = ls_data_type_size(reader->types[i]),
+                                              .num_rows  = index->num_rows};
     }
-    ls_mem_free(found);
     /* Where pieces are short, a row read alone costs little more than in a run. */
-    const bool is_long = reader->index.piece_bytes > SHORT_PIECE_BYTES;
+    const bool is_long = index->piece_bytes > SHORT_PIECE_BYTES;
 
-    reader->info =
-        (ls_data_info_t){.format     = "csv",
-                         .num_fields = num,
-                         .fields     = reader->fields,
-                         .chunk_rows = is_long ? reader->index.num_rows / reader->index.num_pieces + 1 : 1};
+    reader->info = (ls_data_info_t){.format     = "csv",
+                                    .num_fields = num,
+                                    .fields     = reader->fields,
+                                    .chunk_rows = is_long ? index->num_rows / index->num_pieces + 1 : 1};
     return status;
 }
 
@@ -175,60 +73,88 @@ static void csv_close(ls_reader_h reader)
         reader->unused = rows->next;
         ls_csv_rows_destroy(rows);
     }
-    ls_csv_head_free(&reader->head);
-    ls_csv_index_close(&reader->index);
+    ls_csv_head_free(&reader->table.head);
+    ls_csv_index_close(&reader->table.index);
     ls_mem_free(reader->fields);
+    ls_mem_free(reader->types);
     pthread_mutex_destroy(&reader->lock);
     ls_mem_free(reader);
 }
 
-static ls_status_t open_files(const ls_reader_params_t *params, struct ls_reader *reader)
+static ls_status_t open_files(const ls_reader_params_t *params, struct ls_reader *reader,
+                              ls_csv_ahead_t **ahead_p)
 {
-    ls_status_t status = ls_csv_index_open(params->paths, params->num_paths, &reader->index);
+    ls_csv_table_t *table  = &reader->table;
+    ls_status_t     status = ls_csv_index_open(params->paths, params->num_paths, &table->index);
 
-    return status != LS_OK ? status : ls_csv_head_read(params->options, &reader->index, &reader->head);
+    if (status == LS_OK) {
+        status = ls_csv_head_read(params->options, &table->index, &table->head);
+    }
+    if (status == LS_OK) {
+        status = ls_csv_rows_create(&table->index, table->head.num_fields, &reader->unused);
+    }
+    return status == LS_OK ? ls_csv_ahead_create(table, ahead_p) : status;
+}
+
+/* Which row is where; collective. */
+static ls_status_t find_rows(struct ls_reader *reader, ls_csv_ahead_t *ahead)
+{
+    ls_csv_table_t   *table  = &reader->table;
+    const ls_status_t status = ahead != NULL ? ls_csv_ahead_read(ahead, table, reader->unused) : LS_OK;
+
+    return status == LS_OK && table->index.pieces == NULL ? ls_csv_index_build(table->options, &table->index)
+                                                          : status;
 }
 
 static ls_status_t look_inside(struct ls_reader *reader)
 {
-    ls_status_t status = LS_OK;
+    const ls_csv_index_t *index  = &reader->table.index;
+    ls_status_t           status = LS_OK;
 
-    if (reader->index.num_rows == 0) {
-        return ls_file_error(reader->index.files[0].file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
-                             reader->index.num_headers > 0 ? "there is a header, but no row"
-                                                           : "there is no row");
+    if (index->num_rows == 0) {
+        return ls_file_error(index->files[0].file.path, "", LS_FILE_NOWHERE, LS_FILE_NOWHERE,
+                             index->num_headers > 0 ? "there is a header, but no row" : "there is no row");
     }
-    status = ls_csv_head_compare(&reader->options->part, &reader->index);
+    status = ls_csv_head_compare(&reader->table.options->part, index);
     return status != LS_OK ? status : describe(reader);
 }
 
 static ls_status_t csv_open(const ls_reader_params_t *params, ls_reader_h *reader_p)
 {
-    const ls_data_part_t *part   = &params->options->part;
-    struct ls_reader     *reader = NULL;
-    ls_status_t           status = ls_mem_alloc(sizeof(*reader), "reader of a text table", (void **)&reader);
+    const ls_data_options_t *options = params->options;
+    ls_csv_ahead_t          *ahead   = NULL;
+    struct ls_reader        *reader  = NULL;
+    ls_status_t status = ls_mem_alloc(sizeof(*reader), "reader of a text table", (void **)&reader);
 
-    if (status == LS_OK) {
-        reader->options = params->options;
-        reader->missing = ls_csv_convert_missing(params->options->missing, params->options->num_missing);
-        pthread_mutex_init(&reader->lock, NULL);
-        status = open_files(params, reader);
+    if (status != LS_OK) {
+        return ls_part_agree(&options->part, status);
     }
-    status = ls_part_agree(part, status);
+    reader->table.options = options;
+    reader->table.missing = ls_csv_convert_missing(options->missing, options->num_missing);
+    pthread_mutex_init(&reader->lock, NULL);
+    status = ls_csv_index_agree(&options->part, &reader->table.index, open_files(params, reader, &ahead));
     if (status == LS_OK) {
-        status = ls_csv_index_build(params->options, &reader->index);
+        status = find_rows(reader, ahead);
     }
     if (status == LS_OK) {
         status = look_inside(reader);
     }
+    if (status == LS_OK && ahead != NULL) {
+        reader->ahead_count = ls_csv_ahead_rows(ahead, reader->types, &reader->ahead_first);
+    }
+    ls_csv_ahead_destroy(ahead);
     if (status != LS_OK) {
-        if (reader != NULL) {
-            csv_close(reader);
-        }
+        csv_close(reader);
         return status;
     }
     *reader_p = reader;
     return LS_OK;
+}
+
+static uint64_t csv_ahead(ls_reader_h reader, uint64_t *first_p)
+{
+    *first_p = reader->ahead_first;
+    return reader->ahead_count;
 }
 
 static const ls_data_info_t *csv_info(ls_reader_h reader)
@@ -255,7 +181,7 @@ static ls_status_t take_window(struct ls_reader *reader, uint64_t row, ls_csv_ro
     }
     pthread_mutex_unlock(&reader->lock);
     if (rows == NULL) {
-        return ls_csv_rows_create(&reader->index, reader->head.num_fields, rows_p);
+        return ls_csv_rows_create(&reader->table.index, reader->table.head.num_fields, rows_p);
     }
     *rows_p = rows;
     return LS_OK;
@@ -277,7 +203,7 @@ static ls_status_t convert_batch(struct ls_reader *reader, const ls_csv_batch_t 
     for (unsigned i = 0; i < num_columns && status == LS_OK; i++) {
         const unsigned field = columns[i].field;
 
-        status = ls_csv_convert(batch, &reader->missing, field, reader->head.names[field],
+        status = ls_csv_convert(batch, &reader->table.missing, field, reader->table.head.names[field],
                                 reader->fields[field].type, &columns[i], done);
     }
     return status;
@@ -295,19 +221,19 @@ static ls_status_t read_rows(struct ls_reader *reader, ls_csv_rows_t *rows, uint
 
         status = ls_csv_rows_next(rows, count - done, &batch);
         if (status == LS_OK && (rows->file != last_file || done == 0)) {
-            status = ls_file_unchanged(&reader->index.files[rows->file].file);
+            status = ls_file_unchanged(&reader->table.index.files[rows->file].file);
         }
         if (status == LS_OK) {
             status = convert_batch(reader, &batch, columns, num_columns, done);
             done += batch.num_rows;
         }
         if (status == LS_OK && done - told >= PROGRESS_ROWS) {
-            told = done;
-            status =
-                ls_progress_report(reader->options, reader->index.files[rows->file].file.path, done, count);
+            told   = done;
+            status = ls_progress_report(reader->table.options,
+                                        reader->table.index.files[rows->file].file.path, done, count);
         }
     }
-    return status == LS_OK ? ls_file_unchanged(&reader->index.files[rows->file].file) : status;
+    return status == LS_OK ? ls_file_unchanged(&reader->table.index.files[rows->file].file) : status;
 }
 
 static ls_status_t csv_read(ls_reader_h reader, uint64_t first, uint64_t count, ls_data_column_t *columns,
@@ -368,6 +294,7 @@ const ls_reader_ops_t ls_reader_csv = {
     .recognise   = csv_recognise,
     .open        = csv_open,
     .info        = csv_info,
+    .ahead       = csv_ahead,
     .read        = csv_read,
     .close       = csv_close,
 };

@@ -298,21 +298,25 @@ size_t ls_csv_convert_length(const ls_csv_batch_t *batch, size_t row, unsigned f
     return (size_t)(span.end - span.begin);
 }
 
-static size_t copy_text(const ls_csv_batch_t *batch, span_t span, char *to)
+/* What is between quotes, where each quote is written twice. */
+static size_t copy_quoted(const char *begin, const char *end, char quote, char *to)
 {
-    const char quote  = batch->index->marks.quote;
-    size_t     length = 0;
+    size_t length = 0;
 
-    if (!is_quoted(batch, span)) {
-        length = (size_t)(span.end - span.begin);
-        memcpy(to, span.begin, length);
-        return length;
-    }
-    for (const char *from = span.begin + 1; from < span.end - 1; from++) {
+    for (const char *from = begin; from < end; from++) {
         to[length++] = *from;
-        from += (*from == quote); /* written twice */
+        from += (*from == quote);
     }
     return length;
+}
+
+static size_t copy_text(const ls_csv_batch_t *batch, span_t span, char *to)
+{
+    if (is_quoted(batch, span)) {
+        return copy_quoted(span.begin + 1, span.end - 1, batch->index->marks.quote, to);
+    }
+    memcpy(to, span.begin, (size_t)(span.end - span.begin));
+    return (size_t)(span.end - span.begin);
 }
 
 size_t ls_csv_convert_text(const ls_csv_batch_t *batch, size_t row, unsigned field, char *to)
@@ -332,20 +336,41 @@ static void copy_loosely(char *to, const char *from, size_t length)
     }
 }
 
-/* As copy_text(), where COPY_BYTES after the text may be written. */
+#define EACH(_byte) (0x0101010101010101 * (uint64_t)(unsigned char)(_byte))
+
+/* Is there such a byte among the first `length`, at most COPY_BYTES? */
+static inline bool has_byte(const char *bytes, size_t length, char byte)
+{
+    static const uint64_t valid[2 * COPY_BYTES / 8] = {UINT64_MAX, UINT64_MAX, 0, 0};
+    uint64_t              words[2], masks[2];
+
+    memcpy(words, bytes, sizeof(words));
+    memcpy(masks, (const char *)valid + COPY_BYTES - length, sizeof(masks));
+    words[0] ^= EACH(byte);
+    words[1] ^= EACH(byte);
+    return (((words[0] - EACH(1)) & ~words[0] & masks[0] & EACH(0x80)) |
+            ((words[1] - EACH(1)) & ~words[1] & masks[1] & EACH(0x80))) != 0;
+}
+
+/* As copy_text(), where COPY_BYTES after the text may be written.  Texts with and without quotes alternate as
+ * they like: few branches depend on it. */
 static size_t put_text(const ls_csv_batch_t *batch, span_t span, char *to)
 {
-    const size_t length = (size_t)(span.end - span.begin);
+    const char     quote  = batch->index->marks.quote;
+    const size_t   length = (size_t)(span.end - span.begin);
+    const unsigned quotes = (length >= 2) & (*span.begin == quote) & (span.end[-1] == quote);
+    const char    *from   = span.begin + quotes;
+    const size_t   inner  = length - 2 * quotes;
 
-    if (!is_quoted(batch, span)) {
-        copy_loosely(to, span.begin, length);
-        return length;
+    if (inner <= COPY_BYTES) {
+        memcpy(to, from, COPY_BYTES);
+        return quotes & has_byte(from, inner, quote) ? copy_quoted(from, from + inner, quote, to) : inner;
     }
-    if (memchr(span.begin + 1, batch->index->marks.quote, length - 2) != NULL) {
-        return copy_text(batch, span, to);
+    if (quotes && memchr(from, quote, inner) != NULL) {
+        return copy_quoted(from, from + inner, quote, to);
     }
-    copy_loosely(to, span.begin + 1, length - 2);
-    return length - 2;
+    copy_loosely(to, from, inner);
+    return inner;
 }
 
 /* Of the text of a field without its quotes. */

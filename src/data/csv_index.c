@@ -260,7 +260,11 @@ static ls_status_t settle(ls_csv_index_t *index, const told_t *all, char *buffer
         uint64_t       lines     = 0;
 
         for (size_t piece = csv->first_piece; piece < csv->first_piece + csv->num_pieces; piece++) {
-            index->pieces[piece] = (ls_csv_piece_t){.rows_before = lines, .is_inside = is_inside};
+            index->pieces[piece] = (ls_csv_piece_t){
+                .rows_before = lines,
+                .offset      = (csv->begin + (piece - csv->first_piece) * index->piece_bytes) & INT64_MAX,
+                .is_inside   = is_inside & 1,
+            };
             lines += all[piece].rows[is_inside];
             is_inside ^= (unsigned)all[piece].is_odd;
         }
@@ -314,13 +318,14 @@ static ls_status_t exchange(const counting_t *counting, size_t most, told_t *gat
     return status;
 }
 
-/* Before anything is exchanged whose length depends on the files: do all ranks see the same ones? */
-static ls_status_t agree_on_files(const ls_data_part_t *part, const ls_csv_index_t *index)
+ls_status_t ls_csv_index_agree(const ls_data_part_t *part, const ls_csv_index_t *index, ls_status_t status)
 {
     const unsigned ranks   = ls_part_ranks(part);
     uint64_t       mine[2] = {index->num_files, 0}, *all = NULL;
-    ls_status_t    status = ls_mem_alloc(ranks * sizeof(mine), "sizes of a text table", (void **)&all);
 
+    if (status == LS_OK) {
+        status = ls_mem_alloc(ranks * sizeof(mine), "sizes of a text table", (void **)&all);
+    }
     for (unsigned i = 0; i < index->num_files; i++) { /* FNV-1a, by words */
         mine[1] = (mine[1] ^ text_bytes(&index->files[i])) * 0x100000001b3;
     }
@@ -347,13 +352,8 @@ ls_status_t ls_csv_index_build(const ls_data_options_t *options, ls_csv_index_t 
     const size_t rank     = ls_part_rank(&options->part);
     counting_t   counting = {.index = index, .options = options, .scan = ls_csv_scan_get()};
     told_t      *gathered = NULL, *all = NULL;
-    ls_status_t  status = agree_on_files(&options->part, index);
-
-    if (status != LS_OK) {
-        return status;
-    }
-    status            = cut_into_pieces(index);
-    const size_t most = index->num_pieces / ranks + 1;
+    ls_status_t  status = cut_into_pieces(index);
+    const size_t most   = index->num_pieces / ranks + 1;
 
     counting.first = index->num_pieces * rank / ranks;
     counting.num   = index->num_pieces * (rank + 1) / ranks - counting.first;
@@ -429,7 +429,7 @@ ls_csv_place_t ls_csv_index_find(const ls_csv_index_t *index, uint64_t row)
     }
     return (ls_csv_place_t){
         .file      = low,
-        .offset    = csv->begin + first * index->piece_bytes,
+        .offset    = pieces[first].offset,
         .is_inside = pieces[first].is_inside,
         .skip      = line - pieces[first].rows_before,
     };

@@ -165,11 +165,16 @@ static bool is_regular(const ls_csv_rows_t *rows, size_t num_ends, size_t num_li
 
 static ls_status_t find_rows(ls_csv_rows_t *rows)
 {
-    unsigned     is_inside = 0;
-    size_t       num_lines;
-    const size_t num_ends =
-        rows->scan->ends(&rows->index->marks, rows->data, rows->length, &is_inside, rows->ends, &num_lines);
+    unsigned             is_inside = 0;
+    size_t               num_lines;
+    const ls_csv_ends_fn find = rows->is_sweep ? rows->scan->good_ends : rows->scan->ends;
+    const size_t         num_ends =
+        find(&rows->index->marks, rows->data, rows->length, &is_inside, rows->ends, &num_lines);
 
+    if (num_ends == LS_CSV_SCAN_BAD) {
+        return ls_file_error(file_of(rows)->file.path, "", LS_FILE_NOWHERE, rows->offset,
+                             "behind this byte is a zero byte, or a quote that is not around a whole field");
+    }
     rows->ends[-1] = UINT32_MAX; /* one before 0 */
     rows->has_cr   = true;
     if (is_regular(rows, num_ends, num_lines, &rows->has_cr)) {
@@ -204,10 +209,9 @@ static ls_status_t too_long(const ls_csv_rows_t *rows)
                          "this row is longer than %zu MiB", LS_CSV_MAX_ROW_BYTES / LS_MIB);
 }
 
-/* Rows of the buffer up to the next one that is not yet in it. */
-static ls_status_t refill(ls_csv_rows_t *rows, uint64_t most)
+/* Fills the buffer, at first with so many bytes, until there is a row in it. */
+static ls_status_t refill(ls_csv_rows_t *rows, size_t bytes)
 {
-    size_t      bytes  = wanted_bytes(rows, most);
     ls_status_t status = LS_OK;
 
     while (status == LS_OK && rows->num_rows == 0) {
@@ -327,7 +331,8 @@ static ls_status_t go_to(ls_csv_rows_t *rows, uint64_t row)
 
 ls_status_t ls_csv_rows_seek(ls_csv_rows_t *rows, uint64_t row)
 {
-    rows->is_sequential = (rows->next_row == row);
+    rows->is_sequential = !rows->is_sweep && rows->next_row == row; /* a sweep counts in its own way */
+    rows->is_sweep      = false;
     return rows->is_sequential ? LS_OK : go_to(rows, row);
 }
 
@@ -340,29 +345,9 @@ static size_t block_rows(const ls_csv_rows_t *rows)
     return bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1;
 }
 
-ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p)
+/* Rows of the buffer that were not given yet. */
+static void give(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p)
 {
-    ls_status_t status = LS_OK;
-
-    if (rows->done_rows == rows->num_rows) {
-        if (rows->num_rows > 0) {
-            rows->offset = offset_after_rows(rows);
-        }
-        rows->num_rows = rows->done_rows = 0;
-        if (rows->next_row == ls_csv_index_row(rows->index, rows->file, file_of(rows)->num_lines)) {
-            status = go_to(rows, rows->next_row); /* in the next file */
-        }
-        if (status == LS_OK) {
-            status = refill(rows, most);
-        }
-        if (status == LS_OK) {
-            rows->block_rows = block_rows(rows);
-        }
-    }
-    if (status != LS_OK) {
-        rows->next_row = LS_CSV_SCAN_NONE;
-        return status;
-    }
     const size_t left  = rows->num_rows - rows->done_rows;
     const size_t block = left < rows->block_rows ? left : rows->block_rows;
     const size_t num   = block < most ? block : (size_t)most;
@@ -380,5 +365,135 @@ ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t 
     };
     rows->done_rows += num;
     rows->next_row += num;
+}
+
+ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p)
+{
+    ls_status_t status = LS_OK;
+
+    if (rows->done_rows == rows->num_rows) {
+        if (rows->num_rows > 0) {
+            rows->offset = offset_after_rows(rows);
+        }
+        rows->num_rows = rows->done_rows = 0;
+        if (rows->next_row == ls_csv_index_row(rows->index, rows->file, file_of(rows)->num_lines)) {
+            status = go_to(rows, rows->next_row); /* in the next file */
+        }
+        if (status == LS_OK) {
+            status = refill(rows, wanted_bytes(rows, most));
+        }
+        if (status == LS_OK) {
+            rows->block_rows = block_rows(rows);
+        }
+    }
+    if (status != LS_OK) {
+        rows->next_row = LS_CSV_SCAN_NONE;
+        return status;
+    }
+    give(rows, most, batch_p);
     return LS_OK;
+}
+
+/* ---- sweeping ----------------------------------------------------------------------------------- */
+
+void ls_csv_rows_sweep(ls_csv_rows_t *rows, unsigned file, uint64_t offset)
+{
+    rows->file     = file;
+    rows->offset   = offset;
+    rows->num_rows = rows->done_rows = 0;
+    rows->next_row                   = 0;
+    rows->is_sweep                   = true;
+}
+
+/* There is nothing but blank lines after the offset. */
+static ls_status_t is_rest_blank(ls_csv_rows_t *rows, bool *is_blank_p)
+{
+    size_t num_blank = 0;
+
+    *is_blank_p = false;
+    if (file_of(rows)->file.bytes - rows->offset >
+        SMALL_READ) { /* so many blank lines are for the ordinary way */
+        return LS_OK;
+    }
+    const ls_status_t status = load(rows, SMALL_READ);
+
+    while (num_blank < rows->length && (rows->data[num_blank] == '\n' || rows->data[num_blank] == '\r')) {
+        num_blank++;
+    }
+    *is_blank_p = status == LS_OK && num_blank == rows->length;
+    return status;
+}
+
+/* Whole rows from rows->offset on, if it is before the limit; those that begin behind it are left for later.
+ */
+static ls_status_t sweep_more(ls_csv_rows_t *rows, uint64_t limit)
+{
+    const uint64_t end      = file_of(rows)->file.bytes;
+    bool           is_blank = false;
+    ls_status_t    status;
+
+    limit = limit < end ? limit : end;
+    if (rows->offset >= limit) {
+        return LS_OK;
+    }
+    status = is_rest_blank(rows, &is_blank);
+    if (status != LS_OK || is_blank) {
+        rows->offset = is_blank ? end : rows->offset;
+        return status;
+    }
+    const uint64_t left = limit - rows->offset + SMALL_READ;
+
+    status = refill(rows, left < rows->room ? (size_t)left : rows->room);
+    if (status != LS_OK) {
+        return status;
+    }
+    while (rows->num_rows > 1 &&
+           rows->offset + rows->ends[(rows->num_rows - 1) * rows->num_fields - 1] + 1U >= limit) {
+        rows->num_rows--;
+    }
+    rows->block_rows = block_rows(rows);
+    return LS_OK;
+}
+
+ls_status_t ls_csv_rows_sweep_next(ls_csv_rows_t *rows, uint64_t limit, uint64_t most,
+                                   ls_csv_batch_t *batch_p)
+{
+    ls_status_t status = LS_OK;
+
+    if (rows->done_rows == rows->num_rows) {
+        if (rows->num_rows > 0) {
+            rows->offset = offset_after_rows(rows);
+        }
+        rows->num_rows = rows->done_rows = 0;
+        status                           = sweep_more(rows, limit);
+    }
+    if (status == LS_OK) {
+        give(rows, most, batch_p);
+    }
+    return status;
+}
+
+ls_status_t ls_csv_rows_line(ls_csv_rows_t *rows, unsigned file, uint64_t from, uint64_t to, uint64_t *line_p)
+{
+    ls_status_t status = LS_OK;
+
+    ls_csv_rows_sweep(rows, file, from);
+    if (from == file_of(rows)->begin) {
+        *line_p = from < to ? from : to;
+        return LS_OK;
+    }
+    for (rows->offset = from - 1; status == LS_OK && rows->offset + 1 < to; rows->offset += rows->length) {
+        const char *feed;
+
+        status = load(rows, SMALL_READ);
+        feed   = status == LS_OK ? memchr(rows->data, '\n', rows->length) : NULL;
+        if (feed != NULL) {
+            const uint64_t line = rows->offset + (uint64_t)(feed - rows->data) + 1;
+
+            *line_p = line < to ? line : to;
+            return LS_OK;
+        }
+    }
+    *line_p = to;
+    return status;
 }

@@ -37,6 +37,7 @@ typedef struct ls_csv_rows {
     size_t                   block_rows;          /* most that are given at once */
     bool                     has_cr;        /* false: no row in the buffer ends with a carriage return */
     bool                     is_sequential; /* fill the whole buffer: more will be asked for */
+    bool                     is_sweep;      /* nothing has been counted yet: check what is read */
     struct ls_csv_rows      *next;          /* in the list of unused ones; owner: the list */
 } ls_csv_rows_t;
 
@@ -48,5 +49,23 @@ ls_status_t ls_csv_rows_seek(ls_csv_rows_t *rows, uint64_t row);
 
 /* Up to `most` rows, at least one; there must be one. */
 ls_status_t ls_csv_rows_next(ls_csv_rows_t *rows, uint64_t most, ls_csv_batch_t *batch_p);
+
+/*
+ * The rows of a file in their order, when no more is known of the index than its files and marks: those that
+ * begin at `offset`, where a line begins, and before `limit`.  Rows are numbered from 0, a header is one of
+ * them.
+ */
+void ls_csv_rows_sweep(ls_csv_rows_t *rows, unsigned file, uint64_t offset);
+
+/* Up to `most` rows; none: no more begins before the limit, and rows->offset is where the next line begins.
+ * Anything that is wrong with the text is an error that says less than ls_csv_index_build() and
+ * ls_csv_rows_next() will. */
+ls_status_t ls_csv_rows_sweep_next(ls_csv_rows_t *rows, uint64_t limit, uint64_t most,
+                                   ls_csv_batch_t *batch_p);
+
+/* The first place at or after `from` where a line begins, if `from` is not between quotes; `to`: there is
+ * none before that. */
+ls_status_t ls_csv_rows_line(ls_csv_rows_t *rows, unsigned file, uint64_t from, uint64_t to,
+                             uint64_t *line_p);
 
 #endif

@@ -17,6 +17,7 @@
 #include "lockstep.h"
 
 #define LS_CSV_SCAN_NONE UINT64_MAX
+#define LS_CSV_SCAN_BAD  SIZE_MAX
 
 /* Bytes that must be readable after the data. */
 #define LS_CSV_SCAN_SLACK 64
@@ -56,6 +57,8 @@ typedef struct ls_csv_scan_ops {
     const char     *name;
     ls_csv_count_fn count;
     ls_csv_ends_fn  ends;
+    ls_csv_ends_fn
+        good_ends; /* the data begin a row: LS_CSV_SCAN_BAD where there is a zero byte or a bad quote */
 } ls_csv_scan_ops_t;
 
 /* NULL where the processor lacks the instructions. */

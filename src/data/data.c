@@ -177,6 +177,13 @@ const ls_data_info_t *ls_data_info(ls_data_h data)
     return &data->fields.info;
 }
 
+uint64_t ls_data_ahead_rows(ls_data_h data, uint64_t *first_p)
+{
+    *first_p = 0;
+    return data->ops->ahead != NULL && data->num_readers == 1 ? data->ops->ahead(data->readers[0], first_p)
+                                                              : 0;
+}
+
 /* ---- read
  * ---------------------------------------------------------------------------------------------------------
  */

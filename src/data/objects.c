@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of different length as objects.  Columns of text often have few values: a table of those seen lately
  * saves making, and keeping, an object for each row. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -41,19 +42,21 @@ static uint64_t load_word(const char *bytes)
     return word;
 }
 
+/* No branch depends on the length of the text, which differs from row to row. */
 static brief_t brief_of(const ls_data_column_t *column, text_t text)
 {
-    const size_t behind = column->data_room - (size_t)(text.bytes - (const char *)column->data);
-    brief_t      brief  = {.length = text.length};
+    const size_t   behind   = column->data_room - (size_t)(text.bytes - (const char *)column->data);
+    const bool     is_short = text.length < sizeof(uint64_t);
+    const uint64_t mask     = is_short ? (1ULL << (8 * text.length % 64)) - 1 : UINT64_MAX;
+    brief_t        brief    = {.length = text.length};
 
-    if (text.length >= sizeof(brief.first)) {
-        brief.first = load_word(text.bytes);
-        brief.last  = load_word(text.bytes + text.length - sizeof(brief.last));
-    } else if (behind >= sizeof(brief.first)) { /* what comes after the text is masked */
-        brief.first = load_word(text.bytes) & ((1ULL << (8 * text.length)) - 1);
-    } else {
+    if (behind < sizeof(brief.first)) { /* the last rows of all */
         memcpy(&brief.first, text.bytes, text.length);
+        return brief;
     }
+    brief.first = load_word(text.bytes) & mask; /* without what comes after the text */
+    brief.last  = load_word(text.bytes + (is_short ? 0 : text.length - sizeof(brief.last)));
+    brief.last  = is_short ? 0 : brief.last;
     return brief;
 }
 

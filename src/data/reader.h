@@ -75,6 +75,9 @@ typedef struct ls_reader_ops {
     /* All fields of the file (not only options->columns), the same at each call; owned by the reader. */
     const ls_data_info_t *(*info)(ls_reader_h reader);
 
+    /* NULL, or: which rows options->ahead was given; returns their number. */
+    uint64_t (*ahead)(ls_reader_h reader, uint64_t *first_p);
+
     /*
      * Rows [first, first + count) of the fields in `columns` (each at most once); the range has been checked.
      * LS_DATA_BYTES: ls_column_append() (column.h) for each row in turn, whatever the column holds already.

@@ -285,7 +285,9 @@ static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, co
             }
             const uint64_t count = all[rank * num_files + file].count;
 
-            memcpy(index->offsets + at, offsets + rank * most + skip, count * sizeof(uint64_t));
+            if (count > 0) {
+                memcpy(index->offsets + at, offsets + rank * most + skip, count * sizeof(uint64_t));
+            }
             at += count;
         }
     }
@@ -313,7 +315,9 @@ static ls_status_t gather_offsets(unsigned num_files, const span_part_t *all,
         status = ls_mem_alloc(most * ranks * sizeof(*gathered), "records of all ranks", (void **)&gathered);
     }
     if (status == LS_OK) {
-        memcpy(mine, index->offsets, index->count * sizeof(*mine));
+        if (index->count > 0) { /* otherwise offsets is NULL */
+            memcpy(mine, index->offsets, index->count * sizeof(*mine));
+        }
         status = ls_mem_resize((void **)&index->offsets, index->count * sizeof(*mine), total * sizeof(*mine),
                                "index of records");
     }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The live contexts of this process.  When the process exits without stopping them, the other ranks are
- * told at once; SIGUSR1 asks each engine for a dump.
+ * told at once, and the exit code is not 0; SIGUSR1 asks each engine for a dump.
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "engine/engine_int.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,8 +32,20 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
     }
 }
 
-static void on_exit_of_process(void)
+/* The other ranks end with an error now, unless the launcher ends them first.  MPICH's does, and then says what this rank
+ * says: 0 would make a broken job a good one. */
+static void end_with_failure(uint32_t rank)
 {
+    ls_warn("rank %u exits without having stopped, and leaves the others: the exit code is %d, not 0", rank, LS_WATCH_EXIT_CODE);
+    (void)fflush(NULL);
+    _exit(LS_WATCH_EXIT_CODE);
+}
+
+static void on_exit_of_process(int code, void *arg)
+{
+    ls_context_h left = NULL; /* a job of several ranks */
+
+    (void)arg;
     if (getpid() != hooked_pid) {
         return;
     }
@@ -39,8 +53,12 @@ static void on_exit_of_process(void)
     for (ls_context_h ctx = live_contexts; ctx != NULL; ctx = ctx->next_live) {
         ls_net_mark_gone(ctx->net, "it exited without stopping");
         ls_watch_note_exit(ctx->watch, "it exited without stopping");
+        left = (ctx->place.topology.num_ranks > 1) ? ctx : left;
     }
     pthread_mutex_unlock(&registry_lock);
+    if (left != NULL && code == 0) {
+        end_with_failure(left->place.rank);
+    }
 }
 
 static void hook_signal(void)
@@ -66,7 +84,7 @@ void ls_registry_add(ls_context_h ctx)
     if (!is_hooked) {
         is_hooked  = true;
         hooked_pid = getpid();
-        atexit(on_exit_of_process);
+        on_exit(on_exit_of_process, NULL);
     }
     pthread_mutex_unlock(&registry_lock);
 }

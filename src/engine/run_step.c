@@ -4,7 +4,7 @@
 #include "engine/run_int.h"
 
 /* Work on less than this is not timed: the clock would cost more than the work. */
-#define TIMED_BYTES (16 * LS_KIB)
+#define TIMED_BYTES (64 * LS_KIB)
 
 void ls_run_release(ls_run_t *run, ls_pass_t *pass, uint32_t num_peers)
 {

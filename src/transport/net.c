@@ -302,6 +302,7 @@ ls_status_t ls_net_answer(ls_net_h net, const ls_message_t *message, ls_key_t ke
 
     if (status == LS_OK) {
         *(route->is_same_node ? &net->bytes_node : &net->bytes_net) += message->bytes;
+        net->num_answered++;
     }
     return status;
 }
@@ -371,6 +372,7 @@ void ls_net_dump(ls_net_h net, int fd)
             net->place.local_rank, net->place.local_size, net->description);
     dprintf(fd, "net: %zu stages in %zu bytes; %" PRIu64 " bytes sent in the node, %" PRIu64 " to others\n",
             num_stages, bytes, net->bytes_node, net->bytes_net);
+    dprintf(fd, "net: answered in place %" PRIu64 " messages\n", net->num_answered);
     if (net->mailbox != NULL) {
         ls_mailbox_dump(net->mailbox, fd);
     }

@@ -41,6 +41,7 @@ struct ls_net {
     ls_bell_t                 own_bell; /* without a mailbox */
     bool                      has_remote;
     uint64_t                  bytes_node, bytes_net;
+    uint64_t                  num_answered;
 
     /* net_control.c */
     ls_net_block_t  *to_self, **to_self_end; /* sent, not polled */

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on each rank of an MPI job: reads the files of a folder and prints what this rank got, one JSON line each."""
+import ctypes
 import json
 import sys
 from pathlib import Path
 
 import lockstep
 import lockstep.data
+from lockstep import native
 
 FOLDER = Path(sys.argv[1])
 
@@ -22,6 +24,15 @@ def error_of(path):
     return "no error"
 
 
+def exchanged(rank):
+    """What the C function gives when lengths agree, and its status when they do not."""
+    library = ctypes.CDLL(native.lib_path())
+    library.ls_process_allgather.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
+    room = ctypes.create_string_buffer(100)
+    well = library.ls_process_allgather(None, b"%02d" % rank, 2, room)
+    return [well, room.value.decode(), library.ls_process_allgather(None, b"1234", 1 + rank % 2, room) != 0]
+
+
 def main():
     for name in ("numbers.npy", "numbers-idx.gz", "numbers.csv", "numbers.h5", "numbers.nc"):
         if not (FOLDER / name).exists():  # built without HDF5
@@ -30,6 +41,7 @@ def main():
     records = lockstep.data.read(FOLDER / "numbers.tfrecord", "record", as_numpy=True)
     say("numbers.tfrecord", [int(record) for record in records])
     say("shuffled", lockstep.data.read(FOLDER / "numbers.npy", "data", as_numpy=True, shuffle=True).tolist())
+    say("exchanged", exchanged(lockstep.rank()))
     say("bad", error_of(FOLDER / "bad.tfrecord"))
     say("bad table", error_of(FOLDER / "bad.csv"))
     say("only on one rank", error_of(FOLDER / ("numbers.npy" if lockstep.rank() == 0 else "missing.npy")))

@@ -68,6 +68,8 @@ def test_ranks_read_together_and_fail_together(mpi, n, folder):
         assert sorted(values) == list(range(n)), f"{what}: {values}"
     for name in ("numbers.npy", "numbers-idx.gz", "numbers.tfrecord", "numbers.csv", "numbers.nc", *["numbers.h5"] * HAS_HDF5):
         assert [row for rank in range(n) for row in said[name][rank]] == list(range(ROWS))
+    every = "".join(f"{rank:02d}" for rank in range(n))
+    assert all(value == [0, every, True] for value in said["exchanged"].values()), said["exchanged"]
     shuffled = [row for rank in range(n) for row in said["shuffled"][rank]]
     assert sorted(shuffled) == list(range(ROWS)) != shuffled
     for what, text in (("bad", "bad.tfrecord: record 100, byte "), ("bad table", "bad.csv: row 100, byte "), ("only on one rank", "missing.npy: it cannot be opened"),

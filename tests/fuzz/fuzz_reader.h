@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz/fuzz_ranks.h"
 #include "lockstep_data.h"
 
 #define FUZZ_MOST_BYTES (8UL << 20) /* of one read: an honest file of this size is read in portions */
@@ -103,6 +104,7 @@ static inline int fuzz_reader(const char *format, const uint8_t *input, size_t s
             ls_data_close(data);
         }
     }
+    fuzz_ranks(path, format);
     close(fd);
     return 0;
 }

@@ -111,6 +111,14 @@ def test_a_signal_ends_the_job_with_a_snapshot_and_the_next_start_goes_on(mpi, t
     assert_equal_bits(content(tmp_path / "out.npz"), undisturbed(**env))
 
 
+def test_a_rank_that_freezes_at_the_start_is_no_error_of_the_script(mpi, tmp_path):
+    """While the hooks are put in place; at each start, so that it is given up in the end."""
+    (tmp_path / "imports.py").write_text("import tensorflow\n")
+    result = run(mpi, tmp_path, "--restarts", 1, "--state", "state", script="imports.py", LOCKSTEP_FAULT="request:0:0:stop")
+    assert result.code != 0 and "rank 0 (process" in result.err, str(result)
+    assert result.err.count("starting again") == 1 and "no restart is left" in result.err, str(result)
+
+
 @pytest.mark.long
 def test_without_a_seed_the_job_goes_on_with_its_own_random_numbers(mpi, tmp_path):
     """There is nothing to compare with, but the data is drawn from the same numbers: the loss goes on, not up."""

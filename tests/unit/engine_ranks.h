@@ -83,6 +83,6 @@ static inline ls_tensor_t vector(const char *name, ls_dtype_t dtype, void *data,
     return (ls_tensor_t){.name = name, .dtype = dtype, .input = data, .output = data, .count = count};
 }
 
-static float large[2][LARGE];
+static float large[2][LARGE] __attribute__((unused)); /* not every test needs it */
 
 #endif

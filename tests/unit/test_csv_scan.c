@@ -100,6 +100,27 @@ static void check_ends(const ls_csv_scan_ops_t *ops, unsigned is_inside, const c
     free(positions);
 }
 
+/* As ends(), from the beginning of a row; or bad, where the careful reader finds something wrong. */
+static void check_good_ends(const ls_csv_scan_ops_t *ops, const char *text, size_t length)
+{
+    const size_t         bytes    = (length + LS_CSV_SCAN_ROOM_BEHIND) * sizeof(uint32_t);
+    const ls_csv_count_t expected = count_slowly("\n\n", text, length);
+    uint32_t            *good = malloc(bytes), *all = malloc(bytes);
+    unsigned             inside[2] = {0, 0};
+    size_t               lines[2];
+    const size_t         num      = ops->ends(&marks, text, length, &inside[0], all, &lines[0]);
+    const size_t         num_good = ops->good_ends(&marks, text, length, &inside[1], good, &lines[1]);
+
+    if (expected.nul != LS_CSV_SCAN_NONE || expected.bad_quote[0] != LS_CSV_SCAN_NONE) {
+        CHECK(num_good == LS_CSV_SCAN_BAD);
+    } else {
+        CHECK(num_good == num && inside[0] == inside[1] && lines[0] == lines[1] &&
+              memcmp(good, all, num * sizeof(*all)) == 0);
+    }
+    free(good);
+    free(all);
+}
+
 static void test_all_paths_see_the_same_rows_and_fields(void)
 {
     static const char befores[][3] = {"\n\n", "\n\r", "a,", ",\"", "\"\"", "ab", "\r\n"};
@@ -115,6 +136,7 @@ static void test_all_paths_see_the_same_rows_and_fields(void)
             if (ops != NULL) {
                 check_count(ops, befores[trial % 7], text, length);
                 check_ends(ops, (unsigned)trial % 2, text, length);
+                check_good_ends(ops, text, trial % 2 ? length : length % 12); /* few are good by chance */
             }
         }
         free(text);

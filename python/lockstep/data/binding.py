@@ -31,13 +31,13 @@ class DataError(native.LockstepError):
     """A file that cannot be read: file, record or row, byte, reason."""
 
 
-class _Field(ctypes.Structure):
+class FieldStructure(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("num_dims", ctypes.c_uint),
                 ("shape", ctypes.c_uint64 * MAX_DIMS), ("row_bytes", ctypes.c_uint64), ("num_rows", ctypes.c_uint64)]
 
 
 class _Info(ctypes.Structure):
-    _fields_ = [("format", ctypes.c_char_p), ("num_fields", ctypes.c_uint), ("fields", ctypes.POINTER(_Field)),
+    _fields_ = [("format", ctypes.c_char_p), ("num_fields", ctypes.c_uint), ("fields", ctypes.POINTER(FieldStructure)),
                 ("chunk_rows", ctypes.c_uint64)]
 
 
@@ -48,12 +48,12 @@ class _Part(ctypes.Structure):
 class _Options(ctypes.Structure):
     _fields_ = [("format", ctypes.c_char_p), ("columns", ctypes.POINTER(ctypes.c_char_p)), ("num_columns", ctypes.c_uint),
                 ("skip_checksums", ctypes.c_int), ("part", _Part), ("progress", PROGRESS), ("progress_arg", ctypes.c_void_p),
-                ("delimiter", ctypes.c_char), ("quote", ctypes.c_char), ("header", ctypes.c_int),
+                ("ahead", ctypes.c_void_p), ("delimiter", ctypes.c_char), ("quote", ctypes.c_char), ("header", ctypes.c_int),
                 ("types", ctypes.POINTER(ctypes.c_int)), ("num_types", ctypes.c_uint),
                 ("missing", ctypes.POINTER(ctypes.c_char_p)), ("num_missing", ctypes.c_uint)]
 
 
-class _Column(ctypes.Structure):
+class Column(ctypes.Structure):
     _fields_ = [("field", ctypes.c_uint), ("data", ctypes.c_void_p), ("offsets", ctypes.POINTER(ctypes.c_uint64)),
                 ("num_rows", ctypes.c_uint64), ("data_room", ctypes.c_size_t), ("offsets_room", ctypes.c_size_t),
                 ("place", ctypes.c_void_p), ("place_arg", ctypes.c_void_p)]
@@ -80,12 +80,14 @@ def _library():
     library.ls_data_close.restype = None
     library.ls_data_info.argtypes = [ctypes.c_void_p]
     library.ls_data_info.restype = ctypes.POINTER(_Info)
-    library.ls_data_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(_Column),
+    library.ls_data_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(Column),
                                      ctypes.c_uint]
-    library.ls_data_read_at.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(_Column),
+    library.ls_data_read_at.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(Column),
                                         ctypes.c_uint]
+    library.ls_data_ahead_rows.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]
+    library.ls_data_ahead_rows.restype = ctypes.c_uint64
     library.ls_data_map.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p)]
-    library.ls_data_column_clear.argtypes = [ctypes.POINTER(_Column)]
+    library.ls_data_column_clear.argtypes = [ctypes.POINTER(Column)]
     library.ls_data_column_clear.restype = None
     library.ls_data_format.argtypes = [ctypes.c_uint] + 3 * [ctypes.POINTER(ctypes.c_char_p)]
     return library
@@ -128,8 +130,8 @@ def _character(text, what):
     return encoded or b"\0"
 
 
-def _options(part, *, format=None, columns=None, skip_checksums=False, progress=None, delimiter=None, quote=None, header=None,
-             types=None, missing=None):
+def _options(part, *, format=None, columns=None, skip_checksums=False, progress=None, ahead=None, delimiter=None, quote=None,
+             header=None, types=None, missing=None):
     """The C structure; ctypes keeps what it points to alive as long as the structure."""
     options = _Options(skip_checksums=skip_checksums, delimiter=_character(delimiter, "delimiter"),
                        quote=_character(quote, "quote"), header=HEADERS[header])
@@ -139,7 +141,10 @@ def _options(part, *, format=None, columns=None, skip_checksums=False, progress=
     options.types, options.num_types = _types(types)
     options.part.rank, options.part.size = part.rank, part.size
     if part.allgather is not None:
-        options.part.allgather = ALLGATHER(lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
+        in_c = getattr(part.allgather, "in_c", None)
+        options.part.allgather = ALLGATHER(in_c()) if in_c is not None else ALLGATHER(
+            lambda _, mine, count, every: _gather(part.allgather, mine, count, every))
+    options.ahead = None if ahead is None else ctypes.addressof(ahead.callbacks)
     if progress is not None:
         options.progress = PROGRESS(lambda _, path, done, total: progress(os.fsdecode(path), done, total))
     return options
@@ -157,7 +162,8 @@ def _gather(allgather, mine, count, every):
 
 
 class Source:
-    """An open data set.  `part` says which rank this is (lockstep.data.part); the options are those of read()."""
+    """An open data set.  `part` says which rank this is (lockstep.data.part); the options are those of read(), and `ahead`
+    (lockstep.data.ahead)."""
 
     def __init__(self, paths, part, **options):
         paths = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
@@ -179,7 +185,7 @@ class Source:
         self.part = part
         self.format = info.format.decode()
         self.chunk_rows = info.chunk_rows
-        self.fields = [_field(info.fields[i]) for i in range(info.num_fields)]
+        self.fields = [field_of(info.fields[i]) for i in range(info.num_fields)]
 
     @property
     def num_rows(self):
@@ -201,6 +207,12 @@ class Source:
         return self._fill(len(rows), fields, lambda at, step, columns, num: _library().ls_data_read_at(
             self._open_handle(), rows.ctypes.data + at * rows.itemsize, step, columns, num))
 
+    def ahead_rows(self):
+        """(first, number) of the rows that were given to `ahead`."""
+        first = ctypes.c_uint64()
+        count = _library().ls_data_ahead_rows(self._open_handle(), first)
+        return first.value, count
+
     def map(self, field=0):
         """All rows of a field without a copy, read-only.  For files that nobody cuts short meanwhile."""
         address = ctypes.c_void_p()
@@ -218,10 +230,10 @@ class Source:
         length pass through a buffer that stays small, and long reads tell how far they are."""
         numbers = range(len(self.fields)) if fields is None else fields
         wanted = [self.fields[number] for number in numbers]
-        arrays = _empty_arrays(wanted, count)
-        columns = (_Column * len(wanted))()
+        arrays = empty_arrays(wanted, count)
+        columns = (Column * len(wanted))()
         for i, number in enumerate(numbers):
-            columns[i] = self._take_room() if wanted[i].dtype is None else _Column()
+            columns[i] = self._take_room() if wanted[i].dtype is None else Column()
             columns[i].field = number
         self._open_handle()
         try:
@@ -243,7 +255,7 @@ class Source:
         try:
             return self._rooms.pop()
         except IndexError:
-            return _Column()
+            return Column()
 
     def _open_handle(self):
         if self._handle is None:
@@ -274,13 +286,13 @@ class Source:
             self.close()
 
 
-def _field(field):
+def field_of(field):
     name = TYPES[field.type]
     return Field(field.name.decode(errors="replace"), name, None if name == "bytes" else np.dtype(name),
                  tuple(field.shape[:field.num_dims]), field.num_rows)
 
 
-def _empty_arrays(fields, count):
+def empty_arrays(fields, count):
     """Arrays for `count` rows of each field.  Many of middling size share one block of memory: numpy asks for large pages
     only for what is large itself, and small pages cost a third of the time of reading a table."""
     sizes = [0 if field.dtype is None else count * field.dtype.itemsize * math.prod(field.shape) for field in fields]
@@ -314,7 +326,7 @@ def _fill_rows(arrays, columns, at, step, call):
     _check(call(at, step, columns, len(columns)))
     for column, array in zip(columns, arrays):
         if array.dtype == object:
-            _make_objects(column, array[at:at + step])
+            make_objects(column, array[at:at + step])
 
 
 class _Objects(ctypes.Structure):
@@ -327,11 +339,11 @@ def _bytes_maker():
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
                  for name in ("PyBytes_FromStringAndSize", "Py_IncRef", "Py_DecRef")]
     make = ctypes.PyDLL(native.lib_path()).ls_data_column_objects
-    make.argtypes = [ctypes.POINTER(_Column), ctypes.POINTER(_Objects), ctypes.c_void_p]
+    make.argtypes = [ctypes.POINTER(Column), ctypes.POINTER(_Objects), ctypes.c_void_p]
     return make, _Objects(*functions)
 
 
-def _make_objects(column, rows):
+def make_objects(column, rows):
     """Rows of different length become bytes in an array of objects."""
     make, functions = _bytes_maker()
     _check(make(column, functions, rows.ctypes.data))

@@ -42,3 +42,12 @@ def allgather(mine):
     ends = list(itertools.accumulate(room["counts"]))
     every = room["memory"].raw  # a copy, once
     return [every[end - count:end] for end, count in zip(ends, room["counts"])]
+
+
+def in_c():
+    """The address of the function that does the same in C, for bytes of equal length."""
+    native.start()
+    return ctypes.cast(ctypes.CDLL(native.lib_path()).ls_process_allgather, ctypes.c_void_p).value
+
+
+allgather.in_c = in_c  # a Part knows its allgather only

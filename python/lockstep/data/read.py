@@ -5,6 +5,7 @@ import secrets
 import numpy as np
 
 from lockstep.data import mark, order, part as parts
+from lockstep.data.ahead import Ahead
 from lockstep.data.binding import DataError, Source
 
 ROWS_AT_ONCE = 4096  # without batch=: rows that travel together
@@ -31,6 +32,8 @@ def read(path, columns=None, batch=None, shuffle=False, seed=None, as_numpy=Fals
     own = parts.given(part)
     if batch is not None and batch < 1:
         raise ValueError(f"batch must be at least 1, not {batch}")
+    if as_numpy and not (shuffle or zero_copy or isinstance(path, dict)):
+        return _read_block(path, columns, own, options)
     sources, fields, structure = _open_columns(path, columns, own, options)
     num_rows = sources[0].num_rows
     for source in sources[1:]:
@@ -44,6 +47,16 @@ def read(path, columns=None, batch=None, shuffle=False, seed=None, as_numpy=Fals
     from lockstep.data.stream import Batches, to_dataset
     batches = Batches(sources, own, batch or ROWS_AT_ONCE * own.size, agreed, drop_remainder and batch is not None)
     return to_dataset(batches, fields, structure, batch is not None)
+
+
+def _read_block(path, columns, part, options):
+    ahead = Ahead(part)
+    try:
+        (source,), _, structure = _open_columns(path, columns, part, {**options, "ahead": ahead})
+    finally:
+        ahead.callbacks = None
+    with source:
+        return structure([mark.mark_array(array, part) for array in ahead.block(source)])
 
 
 def _open_columns(path, columns, part, options):

@@ -10,7 +10,8 @@ import sys
 from lockstep import gradients, host, native, randomness, say, world
 from lockstep.restart import contents, folder, wishes, writer
 
-LOST_RANK = re.compile(r"rank \d+ \(.*\) (is gone|does not respond)|given up this one")  # the engine's words, also in TensorFlow's errors
+# The engine's words, also in TensorFlow's errors.
+LOST_RANK = re.compile(r"rank \d+ \(.*\) (is gone|does not respond)|given up this one|not all ranks have started")
 END_CODE = 75  # EX_TEMPFAIL of sysexits.h: start again to go on
 state = None  # the folder; None: there are no snapshots
 _count = 0
@@ -223,19 +224,24 @@ def _note_stateful(name):
 
 # ---- errors of the script ------------------------------------------------------------------------------------
 
+def note_error(error):
+    """`lockstep run` starts again where a rank was lost, and not a script that ends with the same error at the same place."""
+    place = [_count, _current.epochs, _current.batches] if _current is not None else [_count, -1, -1]
+    name = folder.LOST if LOST_RANK.search(str(error)) else folder.ERROR
+    try:
+        if native.setting("STATE"):
+            with world.alone():
+                folder.put_text(native.setting("STATE"), name, {"error": f"{type(error).__name__}: {error}"[:1000], "place": place})
+    except (OSError, native.LockstepError):
+        pass  # a rank of a host that does not see the folder; settings that are wrong
+
+
 def _keep_errors():
-    """`lockstep run` does not start a script again that ends with the same error at the same place."""
     before = sys.excepthook
 
     def hook(kind, error, trace):
         if world.on() and not issubclass(kind, KeyboardInterrupt):
-            place = [_count, _current.epochs, _current.batches] if _current is not None else [_count, -1, -1]
-            name = folder.LOST if LOST_RANK.search(str(error)) else folder.ERROR
-            try:
-                with world.alone():
-                    folder.put_text(state, name, {"error": f"{kind.__name__}: {error}"[:1000], "place": place})
-            except OSError:
-                pass  # a rank of a host that does not see the folder
+            note_error(error)
         before(kind, error, trace)
 
     sys.excepthook = hook

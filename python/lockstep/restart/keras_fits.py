@@ -129,8 +129,9 @@ class _KerasSource:
     def num_batches(self):
         return self.iterator.steps_per_execution
 
-    def begins_anew(self):
-        """Does each epoch iterate the data from its beginning?"""
+    def knows_states(self):
+        """Are the random states at the beginning of an epoch those that the script left?  Not where a generator goes on from
+        the epoch before: how far it was read ahead is chance."""
         return self.iterator.steps_per_epoch is None
 
 
@@ -149,8 +150,10 @@ class _TfKerasSource:
     def num_batches(self):
         return self.handler.step_increment + 1
 
-    def begins_anew(self):
-        return self.handler._adapter.should_recreate_iterator()
+    def knows_states(self):
+        from tf_keras.src.engine import data_adapter
+        adapter = self.handler._adapter  # arrays go on from epoch to epoch too, but TensorFlow alone draws from them
+        return adapter.should_recreate_iterator() or isinstance(adapter, data_adapter.TensorLikeDataAdapter)
 
 
 def _told(fit, items):
@@ -169,7 +172,7 @@ def _told(fit, items):
 
 def _draw_to_position(fit, items):
     """The batches of the interrupted epoch that were used; then everything is as it was."""
-    if fit.source.begins_anew():
+    if fit.source.knows_states():
         fit.epoch_states = fit.snapshot.meta["random"]["epoch"]
         contents.put_random_states(fit.epoch_states)
     for item in itertools.islice(items, fit.position[1]):

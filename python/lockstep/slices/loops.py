@@ -23,7 +23,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import gradients, hooks, native, summary, variables, world
 from lockstep.data import mark
-from lockstep.slices import current, own, part as parts, pipeline, untuned, weak
+from lockstep.slices import current, own, part as parts, pipeline, step_args, untuned, weak
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
@@ -204,12 +204,14 @@ def attach():
 
 def _attach_functions():
     """Also where nothing is cut: a call of a function that trains is a step, which is counted and recorded."""
+    cuts_args = step_args.is_on()
+
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
         current.recall((args, kwargs))
         _functions.append((self, (args, kwargs)))
         try:
-            result = original(self, *args, **kwargs)
+            result = _call_on_slices(original, self, args, kwargs) if cuts_args else original(self, *args, **kwargs)
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
                 if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
@@ -217,6 +219,22 @@ def _attach_functions():
             return result
         finally:
             _functions.pop()
+
+
+def _call_on_slices(original, function, args, kwargs):
+    """With this rank's rows of the arrays among the arguments, where it may be."""
+    sliced = step_args.cut(function, (args, kwargs)) if len(_functions) == 1 else None
+    if sliced is None:
+        result = original(function, *args, **kwargs)
+        if getattr(function, "_lockstep_trains", False) and len(_functions) == 1 and not _has_fixed_rows(function):
+            step_args.look(function, (args, kwargs), result)
+        return result
+    part, (args, kwargs) = sliced
+    current.deliver(part)
+    try:
+        return step_args.whole(function, original(function, *args, **kwargs), part)
+    finally:
+        current.deliver(parts.WHOLE)
 
 
 def _first_number(result):
