@@ -17,7 +17,8 @@
 
 _Static_assert(LS_DECIMAL_SLACK <= LS_CSV_SCAN_SLACK, "numbers are parsed in the buffer");
 
-#define SHOWN_BYTES 40 /* of a bad field, in an error */
+#define SHOWN_BYTES   40 /* of a bad field, in an error */
+#define FOUND_AT_ONCE 64 /* rows whose type is looked for */
 
 /* What a column is made from. */
 typedef struct source {
@@ -305,15 +306,38 @@ static ls_data_type_t type_of(const source_t *source, size_t row)
     return ls_decimal_double(span.begin, span.end, &value) ? LS_DATA_FLOAT64 : LS_DATA_BYTES;
 }
 
+/* How many rows from `row` on surely have the type that is known already. */
+static size_t rows_of_type(const source_t *source, size_t row, ls_data_type_t type)
+{
+    const ls_csv_plain_ops_t *plain = source->missing->is_number ? NULL : ls_csv_plain_get();
+    ls_csv_plain_t            rest  = plain_rows(source, row);
+    union {
+        double  doubles[FOUND_AT_ONCE];
+        int64_t integers[FOUND_AT_ONCE];
+    } values;
+
+    rest.count = rest.count < FOUND_AT_ONCE ? rest.count : FOUND_AT_ONCE;
+    if (plain == NULL || (type != LS_DATA_FLOAT64 && type != LS_DATA_INT64)) {
+        return 0;
+    }
+    return type == LS_DATA_FLOAT64 ? plain->doubles(&rest, values.doubles)
+                                   : plain->integers(&rest, values.integers);
+}
+
 void ls_csv_convert_find(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field,
                          ls_csv_found_t *found)
 {
     const source_t source = {.batch = batch, .missing = missing, .field = field};
 
-    for (size_t row = 0; row < batch->num_rows && found->type != LS_DATA_BYTES; row++) {
-        const ls_data_type_t one = type_of(&source, row);
+    for (size_t row = 0; row < batch->num_rows && found->type != LS_DATA_BYTES;) {
+        const size_t surely = rows_of_type(&source, row, found->type);
 
-        found->has_missing |= (one == LS_DATA_AUTO);
-        found->type = one > found->type ? one : found->type;
+        row += surely;
+        if (surely == 0) {
+            const ls_data_type_t one = type_of(&source, row++);
+
+            found->has_missing |= (one == LS_DATA_AUTO);
+            found->type = one > found->type ? one : found->type;
+        }
     }
 }
