@@ -12,7 +12,7 @@ import threading
 
 import tensorflow as tf
 
-from lockstep import hooks, native, ops, variables, world
+from lockstep import gradients, hooks, native, ops, variables, world
 from lockstep.slices import current
 
 _local = threading.local()
@@ -86,9 +86,12 @@ def entries(inputs, axes):
 
 def attach_call(layer_class, is_training, assign):
     """The moving averages become the mean over the ranks after the layer's own update; in a step of Keras those of all
-    layers at once, when it is over or one of them is used.
+    layers at once, when it is over, one of them is used, or a gradient is taken: what follows in the step may copy them (the
+    average of a model in another one).
 
     is_training(layer, arguments) says whether this call updates them."""
+    gradients.listen(_agree_on_noted)
+
     @hooks.wrap(layer_class, "call")
     def call(original, self, *args, **kwargs):
         if not _is_sliced() or is_synchronized():

@@ -101,7 +101,7 @@ def _together(grads):
     for i in reversed(range(len(grads))):
         number = grads[i].shape.num_elements()
         size = TOGETHER_BYTES if number is None else number * grads[i].dtype.size
-        if size > room:
+        if not handfuls or size > room:  # a variable may be empty
             handfuls.append([])
             room = TOGETHER_BYTES
         handfuls[-1].append(i)

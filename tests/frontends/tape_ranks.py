@@ -9,7 +9,7 @@ import keras
 import lockstep
 import numpy as np
 import tensorflow as tf
-from lockstep import audit, gradients
+from lockstep import audit, gradients, ops
 from lockstep.slices import part as parts
 
 rank, size = lockstep.rank(), lockstep.size()
@@ -78,6 +78,51 @@ def check_float16_gradients_are_reduced_without_loss():
             reduced, = reduce([own], [variable], part)
             assert reduced.dtype == tf.float16
             equal(reduced, tf.constant(expected, tf.float16))
+
+
+# ---- variables without elements ------------------------------------------------------------------------------------
+
+def check_variables_without_elements_have_gradients():
+    empty, full = tf.Variable(tf.zeros([0, 3]), name="empty"), tf.Variable([1.0], name="full")
+    for variables in ([full, empty], [empty, full], [empty]):
+        for make in (lambda function: function, tf.function):
+            reduced = make(gradients.reduce)([tf.ones_like(variable) for variable in variables], variables)
+            assert [grad.shape for grad in reduced] == [variable.shape for variable in variables]
+
+
+# ---- moving averages that a step copies ----------------------------------------------------------------------------
+
+class WithTeacher(keras.Model):
+    """Its teacher is the average of the model over the steps, moving averages too."""
+
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = (keras.Sequential([keras.Input((3,)), keras.layers.BatchNormalization(),
+                                                        keras.layers.Dense(1)]) for _ in range(2))
+
+    def call(self, x, training=False):
+        return self.student(x, training=training)
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self.student(x, training=True) - y) ** 2)
+        grads = tape.gradient(loss, self.student.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.student.trainable_variables))
+        for mean, weight in zip(self.teacher.weights, self.student.weights):
+            mean.assign(0.5 * mean + 0.5 * weight)
+        return {"loss": loss}
+
+
+def check_moving_averages_that_a_step_copies_agree():
+    x = np.random.default_rng(1).normal(size=(8, 3)).astype("float32")
+    for run_eagerly in (False, True):
+        model = WithTeacher()
+        model.compile("sgd", run_eagerly=run_eagerly)
+        model.fit(x, x[:, :1], batch_size=4, epochs=2, verbose=0)
+        for i, variable in enumerate(model.weights):
+            own = tf.cast(variable.value, tf.float64)
+            equal(ops.allreduce(own, f"teacher/{i}", op="max"), own)
 
 
 # ---- gradients that are only looked at -------------------------------------------------------------------------
@@ -171,5 +216,7 @@ check_pipelines_are_tuned_only_with_several_cores()
 check_gradients_only_looked_at_do_no_harm()
 check_float16_gradients_are_reduced_without_loss()
 check_a_variable_that_one_rank_has_freed_is_no_difference()
+check_variables_without_elements_have_gradients()
+check_moving_averages_that_a_step_copies_agree()
 train_with_overlap()
 print(f"rank {rank} of {size} is right", flush=True)

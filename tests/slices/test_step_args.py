@@ -9,7 +9,9 @@ from jobs import ROOT, Mpi, run_ranks
 pytest.importorskip("tensorflow")
 
 SCRIPT = """
+import functools
 import json
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -45,6 +47,20 @@ assert fixed.shape == (7,), fixed.shape
 signature = [tf.TensorSpec((7, 4), tf.float64), tf.TensorSpec((7, 1), tf.float64)]
 call(made("signature", lambda loss, errors: loss, input_signature=signature))
 
+class Table:
+    def __array__(self, dtype=None, copy=None):
+        return np.ones((7, 1))
+
+def ragged(loss, errors):
+    return tf.RaggedTensor.from_row_lengths(errors[:, 0], tf.ones(tf.shape(errors)[0], tf.int64))
+
+call(made("keras_variable", lambda loss, errors: loss), more=keras.Variable(np.ones(3)))
+call(made("sparse", lambda loss, errors: loss), more=tf.sparse.from_dense(np.ones((7, 2))))
+call(made("ragged", ragged))
+call(made("table", lambda loss, errors: loss), y=Table())
+partial = functools.partial(made("partial", lambda loss, errors: (loss, errors)).python_function)
+call(tf.function(partial))
+
 @tf.function
 def predict(x):
     rows_seen.setdefault("predict", []).append(x.shape[0])
@@ -59,8 +75,8 @@ for x, y in tf.data.Dataset.from_tensor_slices((np.ones((21, 4)), np.ones((21, 1
 print("rows", json.dumps({name: sorted(set(rows)) for name, rows in rows_seen.items()}))
 """
 
-CUT = ("plain", "nothing", "also_rows", "variable", "fixed_size", "loop")
-WHOLE = ("counts", "other_rows", "signature", "predict")
+CUT = ("plain", "nothing", "also_rows", "variable", "fixed_size", "loop", "keras_variable", "sparse", "partial")
+WHOLE = ("counts", "other_rows", "signature", "predict", "ragged", "table")
 
 
 def rows_seen(tmp_path, **env):

@@ -11,7 +11,7 @@ tensors with a row for each of the batch's (which are put together again)."""
 import numpy as np
 import tensorflow as tf
 
-from lockstep import native, ops, say, summary, world
+from lockstep import gradients, native, ops, say, summary, world
 from lockstep.slices import current, part as parts
 
 
@@ -22,20 +22,33 @@ def is_on():
 def _is_array(item):
     if isinstance(item, np.ndarray):
         return item.ndim > 0
-    return tf.is_tensor(item) and not isinstance(item, tf.Variable) and item.shape.rank != 0
+    return tf.is_tensor(item) and not gradients.is_variable(item) and item.shape.rank != 0
+
+
+def _is_other_array(item):
+    """A table of pandas, say, which tf.function makes a tensor of."""
+    return hasattr(item, "__array__") and not isinstance(item, np.ndarray) and not tf.is_tensor(item) and np.ndim(item) > 0
+
+
+def _name(function):
+    """Partial functions and objects that can be called have none."""
+    return getattr(function, "__name__", "a function")
 
 
 def _rows(arguments):
     """The number of rows that all arrays have; 0: there is none."""
-    arrays = [item for item in tf.nest.flatten(arguments) if _is_array(item)]
+    flat = tf.nest.flatten(arguments)
+    arrays = [item for item in flat if _is_array(item)]
     if any(hasattr(item, "_lockstep_part") for item in arrays):
         return 0  # of a loop over tf.data, which is loops.py's
+    if any(map(_is_other_array, flat)):
+        return 0
     rows = {item.shape[0] for item in arrays}
     return rows.pop() if len(rows) == 1 else 0
 
 
 def _can_be_put_together(value, rows):
-    if not tf.is_tensor(value):
+    if not tf.is_tensor(value) or isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
         return value is None
     return value.shape[0] == rows if value.shape.rank else value.dtype.is_floating
 
@@ -49,8 +62,8 @@ def look(function, arguments, result):
         return
     function._lockstep_args_are_cut = all(_can_be_put_together(value, rows) for value in tf.nest.flatten(result))
     if not function._lockstep_args_are_cut:
-        say.once(f"{function.__name__}() returns what cannot be put together from slices (whole numbers, or tensors with other than "
-                 f"{rows} rows): every rank computes whole batches")
+        say.once(f"{_name(function)}() returns what cannot be put together from slices (whole numbers, ragged or sparse tensors, or "
+                 f"tensors with other than {rows} rows): every rank computes whole batches")
 
 
 def cut(function, arguments):
@@ -63,7 +76,8 @@ def cut(function, arguments):
         return None
     part, first, count = parts.static_part(rows)
     summary.count(part)
-    return part, tf.nest.map_structure(lambda item: item[first:first + count] if _is_array(item) else item, arguments)
+    return part, tf.nest.map_structure(lambda item: parts.take_rows(item, first, count) if _is_array(item) else item,
+                                       arguments)
 
 
 def whole(function, result, part):
@@ -71,7 +85,7 @@ def whole(function, result, part):
     flat = tf.nest.flatten(result)
     rows = _outputs_with_rows(function, flat, part)
     for i in rows:
-        flat[i] = parts.gather(flat[i], part, f"step/{function.__name__}/{i}")
+        flat[i] = parts.gather(flat[i], part, f"step/{_name(function)}/{i}")
     for i, value in enumerate(flat):
         if i not in rows and tf.is_tensor(value) and value.shape.rank:
             flat[i] = _mean(function, i, value, part)
@@ -89,6 +103,6 @@ def _outputs_with_rows(function, flat, part):
 
 def _mean(function, i, value, part):
     if not value.dtype.is_floating:
-        raise native.LockstepError(f"{function.__name__}() returns whole numbers that are not rows of the batch: they cannot be put "
+        raise native.LockstepError(f"{_name(function)}() returns whole numbers that are not rows of the batch: they cannot be put "
                                    "together from slices. LOCKSTEP_STEP_ARGS=whole computes whole batches on every rank")
-    return ops.allreduce(value, f"step/{function.__name__}/{i}", **part.reduction())
+    return ops.allreduce(value, f"step/{_name(function)}/{i}", **part.reduction())
