@@ -73,10 +73,20 @@ def settings():
     return {"PYTHONPATH": str(ROOT / "python"), "LOCKSTEP_LIB": found}
 
 
+def file_of(case, folder):
+    """The file that the case reads; it is written once for all cases of this name."""
+    own = folder / case.name.replace(" ", "-").replace(",", "")
+    note = own / "path"
+    if not note.exists():
+        own.mkdir(parents=True, exist_ok=True)
+        note.write_text(case.make(own))
+    return note.read_text()
+
+
 def compare(number, folder, rounds, core):
     """One row of the table: what was measured of a case."""
     case = CASES[number]
-    path = case.make(folder)
+    path = file_of(case, folder)
     workers = {side: Worker(number, side, path, core) for side in ("ours", "peer")}
     results = {side: [] for side in workers}
     for _ in range(rounds):
@@ -85,7 +95,6 @@ def compare(number, folder, rounds, core):
     for worker in workers.values():
         worker.end()
     assert results["ours"][0][2] == results["peer"][0][2], "the two sides read different bytes"
-    Path(path).unlink()
     speeds = {side: measured[0][2] / median(measured, 0) / 1e6 for side, measured in results.items()}
     return {"file": case.name, "peer": case.peer_name, "target": case.target, "speed": speeds,
             "ratio": speeds["ours"] / speeds["peer"], "ratio_by_cpu": median(results["peer"], 1) / median(results["ours"], 1),
@@ -112,6 +121,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=7, help="reads of each side")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core that both sides run on")
     parser.add_argument("--case", action="append", default=[], help="only cases whose name contains this; more than once")
+    parser.add_argument("--folder", type=Path, help="keep the files here, and use those that are there (2.4 GB)")
+    parser.add_argument("--make", action="store_true", help="only write the files")
     parser.add_argument("--json", help="write the numbers into this file")
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -126,13 +137,16 @@ def main():
     print(f"{'# file':26} {'peer':16} {'ours MB/s':>9} {'peer':>7} {'ratio':>7} {'by CPU':>7} {'target':>7} {'':5} {'ours MB':>8} "
           f"{'peer MB':>8}")
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or Path(temporary)
         for number in chosen:
             if lacking(CASES[number]):
                 print(f"{CASES[number].name:26} {CASES[number].peer_name:16} left out: {lacking(CASES[number])} is not installed")
-                continue
-            rows.append(compare(number, Path(folder), args.rounds, args.core))
-            print(line_of(rows[-1]), flush=True)
+            elif args.make:
+                print(file_of(CASES[number], folder), flush=True)
+            else:
+                rows.append(compare(number, folder, args.rounds, args.core))
+                print(line_of(rows[-1]), flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1))
 

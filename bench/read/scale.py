@@ -68,12 +68,25 @@ def run(ranks, path, rounds, *options):
     return tuple(map(float, result.stdout.split("seconds ")[1].split()[:2]))
 
 
+def file_of(make, folder):
+    """The file, and a copy of it beside; written once."""
+    note = folder / "path"
+    if not note.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path = make(folder)
+        shutil.copy(path, path + SECOND)
+        note.write_text(path)
+    return note.read_text()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rank", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--as-block", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="keep the files here, and use those that are there (1.7 GB)")
+    parser.add_argument("--make", action="store_true", help="only write the files")
     parser.add_argument("--case", help="only files whose name contains this")
     args = parser.parse_args()
     if args.rank:
@@ -84,12 +97,13 @@ def main():
              "TFRecord 100000 bytes": (make_records(100_000, 300_000_000),),
              "CSV 17 digits, to numpy": (make_csv(full_floats, 160), "--as-block"),
              "CSV 17 digits, in batches": (make_csv(full_floats, 160),)}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (make, *how) in files.items():
+    with tempfile.TemporaryDirectory() as temporary:
+        for number, (name, (make, *how)) in enumerate(files.items()):
             if args.case and args.case.lower() not in name.lower():
                 continue
-            path = make(Path(folder))
-            shutil.copy(path, path + SECOND)
+            path = file_of(make, (args.folder or Path(temporary)) / str(number))
+            if args.make:
+                continue
             ways = {"one": (1, *how), "two": (2, *how), "copies": (2, "--alone", *how)}
             times = {way: [] for way in ways}
             for _ in range(3):
@@ -99,8 +113,6 @@ def main():
                 one, two, copies = (statistics.median(measured[number] for measured in times[way]) for way in ways)
                 print(f"{name}, {what}: 1 rank {one * 1e3:.0f} ms, 2 ranks {two * 1e3:.0f} ms, ratio {one / two:.2f} (target 1.8); "
                       f"2 independent readers {copies * 1e3:.0f} ms, so the machine allows {2 * one / copies:.2f}", flush=True)
-            os.unlink(path)
-            os.unlink(path + SECOND)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,15 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "data/column.h"
+#include "data/csv_convert_int.h"
 #include "data/csv_plain.h"
+#include "data/csv_text.h"
 #include "data/decimal.h"
 
 _Static_assert(LS_DECIMAL_SLACK <= LS_CSV_SCAN_SLACK, "numbers are parsed in the buffer");
 
 #define SHOWN_BYTES   40 /* of a bad field, in an error */
-#define COPY_BYTES    16
-#define LONGEST_LOOSE 64
-
-_Static_assert(COPY_BYTES <= LS_CSV_SCAN_SLACK, "texts are copied from the buffer");
-
-typedef struct span {
-    const char *begin, *end;
-} span_t;
+#define FOUND_AT_ONCE 64 /* rows whose type is looked for */
 
 /* What a column is made from. */
 typedef struct source {
@@ -34,28 +28,6 @@ typedef struct source {
     const char             *name;
     ls_data_type_t          type;
 } source_t;
-
-static inline span_t field_at(const ls_csv_batch_t *batch, size_t row, unsigned field)
-{
-    const uint32_t *end  = batch->ends + row * batch->num_fields + field;
-    span_t          span = {batch->data + (uint32_t)(end[-1] + 1), batch->data + *end};
-
-    if (field == 0) { /* blank lines before the row */
-        while (span.begin < span.end && (*span.begin == '\n' || *span.begin == '\r')) {
-            span.begin++;
-        }
-    }
-    if (field + 1 == batch->num_fields && span.end > span.begin && span.end[-1] == '\r') {
-        span.end--;
-    }
-    return span;
-}
-
-static inline bool is_quoted(const ls_csv_batch_t *batch, span_t span)
-{
-    return span.end - span.begin >= 2 && *span.begin == batch->index->marks.quote &&
-           span.end[-1] == batch->index->marks.quote;
-}
 
 /* Without quotes around it and blanks around that. */
 static span_t bare(const ls_csv_batch_t *batch, span_t span)
@@ -289,150 +261,6 @@ static ls_status_t to_bool(const source_t *source, void *to)
     return LS_OK;
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
-
-size_t ls_csv_convert_length(const ls_csv_batch_t *batch, size_t row, unsigned field)
-{
-    const span_t span = field_at(batch, row, field);
-
-    return (size_t)(span.end - span.begin);
-}
-
-/* What is between quotes, where each quote is written twice. */
-static size_t copy_quoted(const char *begin, const char *end, char quote, char *to)
-{
-    size_t length = 0;
-
-    for (const char *from = begin; from < end; from++) {
-        to[length++] = *from;
-        from += (*from == quote);
-    }
-    return length;
-}
-
-static size_t copy_text(const ls_csv_batch_t *batch, span_t span, char *to)
-{
-    if (is_quoted(batch, span)) {
-        return copy_quoted(span.begin + 1, span.end - 1, batch->index->marks.quote, to);
-    }
-    memcpy(to, span.begin, (size_t)(span.end - span.begin));
-    return (size_t)(span.end - span.begin);
-}
-
-size_t ls_csv_convert_text(const ls_csv_batch_t *batch, size_t row, unsigned field, char *to)
-{
-    return copy_text(batch, field_at(batch, row, field), to);
-}
-
-/* Short texts are copied 16 bytes at a time, whatever their length: both buffers have that much more. */
-static void copy_loosely(char *to, const char *from, size_t length)
-{
-    if (length > LONGEST_LOOSE) {
-        memcpy(to, from, length);
-        return;
-    }
-    for (size_t i = 0; i < length; i += COPY_BYTES) {
-        memcpy(to + i, from + i, COPY_BYTES);
-    }
-}
-
-#define EACH(_byte) (0x0101010101010101 * (uint64_t)(unsigned char)(_byte))
-
-/* Is there such a byte among the first `length`, at most COPY_BYTES? */
-static inline bool has_byte(const char *bytes, size_t length, char byte)
-{
-    static const uint64_t valid[2 * COPY_BYTES / 8] = {UINT64_MAX, UINT64_MAX, 0, 0};
-    uint64_t              words[2], masks[2];
-
-    memcpy(words, bytes, sizeof(words));
-    memcpy(masks, (const char *)valid + COPY_BYTES - length, sizeof(masks));
-    words[0] ^= EACH(byte);
-    words[1] ^= EACH(byte);
-    return (((words[0] - EACH(1)) & ~words[0] & masks[0] & EACH(0x80)) |
-            ((words[1] - EACH(1)) & ~words[1] & masks[1] & EACH(0x80))) != 0;
-}
-
-/* As copy_text(), where COPY_BYTES after the text may be written.  Texts with and without quotes alternate as
- * they like: few branches depend on it. */
-static size_t put_text(const ls_csv_batch_t *batch, span_t span, char *to)
-{
-    const char     quote  = batch->index->marks.quote;
-    const size_t   length = (size_t)(span.end - span.begin);
-    const unsigned quotes = (length >= 2) & (*span.begin == quote) & (span.end[-1] == quote);
-    const char    *from   = span.begin + quotes;
-    const size_t   inner  = length - 2 * quotes;
-
-    if (inner <= COPY_BYTES) {
-        memcpy(to, from, COPY_BYTES);
-        return quotes & has_byte(from, inner, quote) ? copy_quoted(from, from + inner, quote, to) : inner;
-    }
-    if (quotes && memchr(from, quote, inner) != NULL) {
-        return copy_quoted(from, from + inner, quote, to);
-    }
-    copy_loosely(to, from, inner);
-    return inner;
-}
-
-/* Of the text of a field without its quotes. */
-static size_t text_length(const ls_csv_batch_t *batch, span_t span)
-{
-    const char quote  = batch->index->marks.quote;
-    size_t     length = (size_t)(span.end - span.begin);
-
-    if (!is_quoted(batch, span)) {
-        return length;
-    }
-    length -= 2;
-    for (const char *from = span.begin + 1; from < span.end - 1; from++) {
-        if (*from == quote) { /* written twice */
-            length--;
-            from++;
-        }
-    }
-    return length;
-}
-
-/* Each row to a place of its own. */
-static ls_status_t to_places(const source_t *source, ls_data_column_t *column)
-{
-    ls_status_t status = LS_OK;
-
-    for (size_t row = 0; row < source->batch->num_rows && status == LS_OK; row++) {
-        const span_t span = field_at(source->batch, row, source->field);
-        void        *room = NULL;
-
-        status = ls_column_append(column, text_length(source->batch, span), &room);
-        if (status == LS_OK) {
-            copy_text(source->batch, span, room);
-        }
-    }
-    return status;
-}
-
-static ls_status_t to_bytes(const source_t *source, ls_data_column_t *column)
-{
-    if (column->place != NULL) {
-        return to_places(source, column);
-    }
-    const ls_csv_batch_t *batch = source->batch;
-    const size_t      most = batch->ends[batch->num_rows * batch->num_fields - 1] - (batch->ends[-1] + 1U);
-    const ls_status_t status =
-        batch->num_rows > 0 ? ls_column_reserve(column, batch->num_rows, most + COPY_BYTES) : LS_OK;
-
-    if (status != LS_OK || batch->num_rows == 0) {
-        return status;
-    }
-    uint64_t *offset = column->offsets + column->num_rows;
-
-    *offset = column->num_rows > 0 ? *offset : 0;
-    for (size_t row = 0; row < batch->num_rows; row++, offset++) {
-        offset[1] = offset[0] +
-                    put_text(batch, field_at(batch, row, source->field), (char *)column->data + offset[0]);
-    }
-    column->num_rows += batch->num_rows;
-    return LS_OK;
-}
-
 /* ---- all types ---------------------------------------------------------------------------------- */
 
 typedef ls_status_t (*convert_fn)(const source_t *source, void *to);
@@ -455,7 +283,7 @@ ls_status_t ls_csv_convert(const ls_csv_batch_t *batch, const ls_csv_missing_t *
     const source_t source = {batch, missing, field, name, type};
 
     if (type == LS_DATA_BYTES) {
-        return to_bytes(&source, column);
+        return ls_csv_text_convert(batch, field, column);
     }
     return converters[type](&source, (char *)column->data + done * ls_data_type_size(type));
 }
@@ -478,15 +306,38 @@ static ls_data_type_t type_of(const source_t *source, size_t row)
     return ls_decimal_double(span.begin, span.end, &value) ? LS_DATA_FLOAT64 : LS_DATA_BYTES;
 }
 
+/* How many rows from `row` on surely have the type that is known already. */
+static size_t rows_of_type(const source_t *source, size_t row, ls_data_type_t type)
+{
+    const ls_csv_plain_ops_t *plain = source->missing->is_number ? NULL : ls_csv_plain_get();
+    ls_csv_plain_t            rest  = plain_rows(source, row);
+    union {
+        double  doubles[FOUND_AT_ONCE];
+        int64_t integers[FOUND_AT_ONCE];
+    } values;
+
+    rest.count = rest.count < FOUND_AT_ONCE ? rest.count : FOUND_AT_ONCE;
+    if (plain == NULL || (type != LS_DATA_FLOAT64 && type != LS_DATA_INT64)) {
+        return 0;
+    }
+    return type == LS_DATA_FLOAT64 ? plain->doubles(&rest, values.doubles)
+                                   : plain->integers(&rest, values.integers);
+}
+
 void ls_csv_convert_find(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field,
                          ls_csv_found_t *found)
 {
     const source_t source = {.batch = batch, .missing = missing, .field = field};
 
-    for (size_t row = 0; row < batch->num_rows && found->type != LS_DATA_BYTES; row++) {
-        const ls_data_type_t one = type_of(&source, row);
+    for (size_t row = 0; row < batch->num_rows && found->type != LS_DATA_BYTES;) {
+        const size_t surely = rows_of_type(&source, row, found->type);
 
-        found->has_missing |= (one == LS_DATA_AUTO);
-        found->type = one > found->type ? one : found->type;
+        row += surely;
+        if (surely == 0) {
+            const ls_data_type_t one = type_of(&source, row++);
+
+            found->has_missing |= (one == LS_DATA_AUTO);
+            found->type = one > found->type ? one : found->type;
+        }
     }
 }

@@ -34,10 +34,4 @@ typedef struct ls_csv_found {
 void ls_csv_convert_find(const ls_csv_batch_t *batch, const ls_csv_missing_t *missing, unsigned field,
                          ls_csv_found_t *found);
 
-/* The text of a field without its quotes: into `to`, which has room for the field; returns the length. */
-size_t ls_csv_convert_text(const ls_csv_batch_t *batch, size_t row, unsigned field, char *to);
-
-/* Length of the field with its quotes. */
-size_t ls_csv_convert_length(const ls_csv_batch_t *batch, size_t row, unsigned field);
-
 #endif

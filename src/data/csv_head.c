@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/table.h"
 #include "data/csv_convert.h"
+#include "data/csv_text.h"
 #include "data/part.h"
 
 #define GUESS_ROWS    32
@@ -155,7 +156,7 @@ static ls_status_t make_unique(ls_table_t *seen, char *name, size_t room)
 static ls_status_t name_field(const ls_csv_batch_t *row, bool has_header, unsigned field, ls_table_t *seen,
                               ls_csv_head_t *head)
 {
-    const size_t room   = ls_csv_convert_length(row, 0, field) + NAME_ROOM;
+    const size_t room   = ls_csv_text_length(row, 0, field) + NAME_ROOM;
     ls_status_t  status = ls_mem_alloc(room, "name of a column", (void **)&head->names[field]);
 
     if (status != LS_OK) {
@@ -164,7 +165,7 @@ static ls_status_t name_field(const ls_csv_batch_t *row, bool has_header, unsign
     char *name = head->names[field]; /* zeroed */
 
     if (has_header) {
-        (void)ls_csv_convert_text(row, 0, field, name);
+        (void)ls_csv_text_copy(row, 0, field, name);
     }
     if (name[0] == '\0') {
         snprintf(name, room, "%u", field);

@@ -67,22 +67,20 @@ static size_t slot_of(const brief_t *brief)
                     (64 - SEEN_LOG));
 }
 
-/* The row that was last seen with this text, and `row` instead of it; NO_ROW: none. */
+/* A row that was seen with this text lately; NO_ROW: none, and now `row` is. */
 static uint64_t look_up(const ls_data_column_t *column, seen_t *seen, uint64_t row, text_t text)
 {
     const brief_t brief = brief_of(column, text);
     seen_t *const slot  = &seen[slot_of(&brief)];
-    const seen_t  found = *slot;
 
-    *slot = (seen_t){brief, row};
-    if (found.row == NO_ROW || found.brief.first != brief.first || found.brief.last != brief.last ||
-        found.brief.length != brief.length) {
-        return NO_ROW;
+    if (slot->row != NO_ROW && slot->brief.first == brief.first && slot->brief.last == brief.last &&
+        slot->brief.length == brief.length &&
+        (text.length <= 2 * sizeof(uint64_t) ||
+         memcmp(row_at(column, slot->row).bytes, text.bytes, text.length) == 0)) {
+        return slot->row;
     }
-    return text.length <= 2 * sizeof(uint64_t) ||
-                   memcmp(row_at(column, found.row).bytes, text.bytes, text.length) == 0
-               ? found.row
-               : NO_ROW;
+    *slot = (seen_t){brief, row};
+    return NO_ROW;
 }
 
 ls_status_t ls_data_column_objects(const ls_data_column_t *column, const ls_data_objects_t *functions,

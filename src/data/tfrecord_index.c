@@ -269,67 +269,67 @@ static bool is_one_chain(const ls_file_t *files, unsigned num_files, const span_
     return true;
 }
 
-/* Every rank's offsets, sorted by file. */
-static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, const uint64_t *offsets,
+static uint64_t count_of(unsigned num_files, const span_part_t *all, unsigned rank)
+{
+    uint64_t count = 0;
+
+    for (unsigned file = 0; file < num_files; file++) {
+        count += all[rank * num_files + file].count;
+    }
+    return count;
+}
+
+/* `gathered` has the offsets of all ranks, each with room for `most`.  Spans follow one another, so in the
+ * order of the ranks the records are in the order of the files. */
+static void merge(unsigned num_files, const span_part_t *all, unsigned ranks, uint64_t *gathered,
                   uint64_t most, ls_tfrecord_index_t *index)
 {
     uint64_t at = 0;
 
+    index->count = 0;
     for (unsigned file = 0; file < num_files; file++) {
-        index->starts[file] = at;
+        index->starts[file] = index->count;
         for (unsigned rank = 0; rank < ranks; rank++) {
-            uint64_t skip = 0;
-
-            for (unsigned before = 0; before < file; before++) {
-                skip += all[rank * num_files + before].count;
-            }
-            const uint64_t count = all[rank * num_files + file].count;
-
-            if (count > 0) {
-                memcpy(index->offsets + at, offsets + rank * most + skip, count * sizeof(uint64_t));
-            }
-            at += count;
+            index->count += all[rank * num_files + file].count;
         }
     }
-    index->starts[num_files] = index->count = at;
+    index->starts[num_files] = index->count;
+    for (unsigned rank = 0; rank < ranks; rank++) {
+        const uint64_t count = count_of(num_files, all, rank);
+
+        memmove(gathered + at, gathered + rank * most, count * sizeof(*gathered));
+        at += count;
+    }
+    ls_mem_free(index->offsets);
+    index->offsets = gathered;
 }
 
 static ls_status_t gather_offsets(unsigned num_files, const span_part_t *all,
                                   const ls_data_options_t *options, ls_tfrecord_index_t *index)
 {
     const unsigned ranks = ls_part_ranks(&options->part);
-    uint64_t       most = 0, total = 0, *mine = NULL, *gathered = NULL;
+    uint64_t       most = 0, *gathered = NULL;
     ls_status_t    status;
 
     for (unsigned rank = 0; rank < ranks; rank++) {
-        uint64_t count = 0;
+        const uint64_t count = count_of(num_files, all, rank);
 
-        for (unsigned file = 0; file < num_files; file++) {
-            count += all[rank * num_files + file].count;
-        }
         most = count > most ? count : most;
-        total += count;
     }
-    status = ls_mem_alloc(most * sizeof(*mine), "records of this rank", (void **)&mine);
-    if (status == LS_OK) {
-        status = ls_mem_alloc(most * ranks * sizeof(*gathered), "records of all ranks", (void **)&gathered);
-    }
-    if (status == LS_OK) {
-        if (index->count > 0) { /* otherwise offsets is NULL */
-            memcpy(mine, index->offsets, index->count * sizeof(*mine));
-        }
-        status = ls_mem_resize((void **)&index->offsets, index->count * sizeof(*mine), total * sizeof(*mine),
-                               "index of records");
+    status = ls_mem_alloc(most * ranks * sizeof(*gathered), "records of all ranks", (void **)&gathered);
+    if (status == LS_OK) { /* all send as much as the one that has most */
+        status = ls_mem_resize((void **)&index->offsets, index->count * sizeof(*gathered),
+                               most * sizeof(*gathered), "records of this rank");
     }
     status = ls_part_agree(&options->part, status);
     if (status == LS_OK) {
-        status = ls_part_allgather(&options->part, mine, most * sizeof(*mine), gathered);
+        status = ls_part_allgather(&options->part, index->offsets, most * sizeof(*gathered), gathered);
     }
     if (status == LS_OK) {
         merge(num_files, all, ranks, gathered, most, index);
+    } else {
+        ls_mem_free(gathered);
     }
-    ls_mem_free(mine);
-    ls_mem_free(gathered);
     return status;
 }
 

@@ -13,8 +13,9 @@ from lockstep.restart import folder
 
 MEETING_S = 0.5
 MAX_STEPS = 1 << 20
+SAME_SIGNAL_S = 2.0  # Slurm tells every process of a step: the script, and what has started it, which hands it on
 _pid = None  # children of a rank inherit its signal handlers
-_is_told = False
+_is_told, _told_at = False, 0.0
 _has_begun = False  # a fit()
 
 
@@ -35,11 +36,13 @@ def attach():
 def _on_signal(number, _frame):
     """Outside of fit() the next one hears of it, and ends the job before its first step.  SIGTERM has to end a script that has
     none, or that has not come to it yet."""
-    global _is_told
-    if _is_told or os.getpid() != _pid or (number == signal.SIGTERM and not _has_begun):
+    global _is_told, _told_at
+    is_second = _is_told and time.monotonic() - _told_at >= SAME_SIGNAL_S
+    if is_second or os.getpid() != _pid or (number == signal.SIGTERM and not _has_begun):
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    _is_told = True
+    if not _is_told:
+        _is_told, _told_at = True, time.monotonic()
 
 
 class Clock:

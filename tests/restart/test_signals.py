@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which signal asks a rank to end with a snapshot, and which ends it at once."""
+import os
+import signal
+import subprocess
+import sys
+
+from jobs import ROOT
+
+SCRIPT = """
+import os, signal, time
+from lockstep.restart import wishes
+wishes.attach()
+for pause in (0, 0.3):
+    time.sleep(pause)
+    os.kill(os.getpid(), signal.SIGUSR2)
+print("lives", flush=True)
+time.sleep(wishes.SAME_SIGNAL_S)
+os.kill(os.getpid(), signal.SIGUSR2)
+print("lives on", flush=True)
+"""
+
+
+def test_a_signal_that_comes_twice_is_one_and_a_later_one_ends_the_rank(mpi):
+    """Slurm tells the script and what has started it, which hands it on."""
+    result = subprocess.run([sys.executable, "-c", SCRIPT], text=True, capture_output=True, timeout=60,
+                            env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "LOCKSTEP_LIB": str(mpi.folder / "lib")})
+    assert result.stdout == "lives\n" and result.returncode == -signal.SIGUSR2, str(result)
