@@ -21,6 +21,8 @@ PID_VARIABLE = "LOCKSTEP_RANK_PID"
 ALONE = " alone"  # behind the number: it had no launcher
 SWITCH = "TF_MPI_ENABLE"
 
+_warnings = []  # signals that ask for a snapshot and came while TensorFlow was being imported
+
 
 def launched_size():
     """The number of ranks that a launcher started, as far as it tells; 1 without one."""
@@ -71,10 +73,30 @@ def _agree_on_hashing():
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
+def _hear_warnings():
+    """A signal that asks for a snapshot must not end a rank that imports TensorFlow, which takes seconds; restart/wishes.py
+    hears of it and takes over.  SIGTERM does end it: there is nothing to keep yet."""
+    import signal  # here, for the sake of every process that is no rank
+
+    def hear(number, _frame):
+        _warnings.append(number)
+
+    for name in os.environ.get("LOCKSTEP_SNAPSHOT_SIGNAL", "USR2").split(","):
+        number = getattr(signal, f"SIG{name.strip().upper().removeprefix('SIG')}", None)
+        if number not in (None, signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, hear)
+
+
+def was_warned():
+    return bool(_warnings)
+
+
 def wake():
     if is_rank():
         _agree_on_hashing()
         os.environ[PID_VARIABLE] = f"{os.getpid()}{'' if _has_launcher() else ALONE}"
+        if os.environ.get("LOCKSTEP_STATE"):
+            _hear_warnings()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(is_rank()))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lockstep import host, native, world
 from lockstep.restart import folder
+from lockstep.start import was_warned
 
 MEETING_S = 0.5
 MAX_STEPS = 1 << 20
@@ -21,8 +22,9 @@ _has_begun = False  # a fit()
 
 def attach():
     """Listens to the signals of LOCKSTEP_SNAPSHOT_SIGNAL; one that the script takes for itself is the script's."""
-    global _pid
+    global _pid, _is_told, _told_at
     _pid = os.getpid()
+    _is_told, _told_at = was_warned(), time.monotonic()
     for name in native.setting("SNAPSHOT_SIGNAL").split(","):
         name = name.strip().upper().removeprefix("SIG")
         if name in ("", "OFF"):
