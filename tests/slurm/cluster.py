@@ -3,6 +3,7 @@
 
 One node on the loopback interface, or a node on each host of tests/hosts.  Needs root and Debian's slurm-wlm and munge."""
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -12,10 +13,14 @@ from pathlib import Path
 START_LIMIT_S = 30
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo")
 
+# MPICH names its shared memory by the job's number, and a job that is killed leaves it: a later cluster must not begin with 1 again.
+JOB_NUMBERS = range(1_000, 60_000_000)
+
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={control}
 SlurmctldPort={ports[0]}
+FirstJobId={first_job}
 SlurmdPort={ports[1]}
 SlurmUser=root
 SlurmdUser=root
@@ -90,7 +95,7 @@ class Cluster:
         (self.folder / "key" / "munge.key").write_bytes(os.urandom(1024))
         (self.folder / "key" / "munge.key").chmod(0o400)
         first, cpus = self.nodes[0], len(os.sched_getaffinity(0))
-        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
+        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(first_job=random.SystemRandom().choice(JOB_NUMBERS),
             control=f"{first.name}({first.address})", folder=self.folder, ports=free_ports(2),
             nodes="\n".join(node.line(cpus) for node in self.nodes)))
         try:
