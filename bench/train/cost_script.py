@@ -10,13 +10,13 @@ import argparse
 import json
 import os
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 import models  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from clock import Clock  # noqa: E402
 
 
 class BareModel(keras.Model):
@@ -26,16 +26,6 @@ class BareModel(keras.Model):
             loss = self.loss(y, self(x, training=True))
         self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
         return {"step": self.optimizer.iterations.value}  # a whole number is no figure of a batch
-
-
-class Clock(keras.callbacks.Callback):
-    """Wall-clock and processor time of the last epoch."""
-
-    def on_epoch_end(self, epoch, logs=None):
-        now = (time.perf_counter(), time.process_time())
-        if epoch > 0:
-            self.taken = [end - start for start, end in zip(self.last, now)]
-        self.last = now
 
 
 def leave_batches_alone(is_wanted):

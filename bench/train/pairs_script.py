@@ -9,24 +9,14 @@ import argparse
 import contextlib
 import json
 import os
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 import models  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from clock import Clock  # noqa: E402
 from lockstep import ops, world  # noqa: E402
-
-
-class Clock(keras.callbacks.Callback):
-    """Wall-clock and processor time of the last epoch."""
-
-    def on_epoch_end(self, epoch, logs=None):
-        now = (time.perf_counter(), time.process_time())
-        if epoch > 0:
-            self.taken = [end - start for start, end in zip(self.last, now)]
-        self.last = now
 
 
 def make(name, batch, steps, scope):

@@ -8,7 +8,6 @@ import tensorflow as tf
 from lockstep import nan, native, ops, variables, world
 from lockstep.slices import current
 
-TOGETHER_BYTES = 1 << 20  # as LOCKSTEP_FUSION_BYTES: the engine would wait for the others of a bucket anyway
 _listeners, _variable_listeners, _step_listeners = [], [], []
 
 
@@ -92,18 +91,19 @@ def _together(grads):
     """Lists of those that travel together, by their place.
 
     A function hands small ones over by the handful, in the order of the backward pass: each hand-over wakes the engine, on
-    the core that computes.  A v1 graph may be run for some of its gradients only, so there each has its own operator."""
+    the core that computes, and would wait for the others of its bucket.  A v1 graph may be run for some of its gradients only, so there each has its own operator."""
     if tf.executing_eagerly() or ops.is_in_xla():
         return [list(range(len(grads)))]
     if not tf.compat.v1.get_default_graph().building_function:
         return [[i] for i in range(len(grads))]
+    most = int(native.setting("FUSION_BYTES"))
     handfuls, room = [], 0
     for i in reversed(range(len(grads))):
         number = grads[i].shape.num_elements()
-        size = TOGETHER_BYTES if number is None else number * grads[i].dtype.size
+        size = most if number is None else number * grads[i].dtype.size
         if not handfuls or size > room:  # a variable may be empty
             handfuls.append([])
-            room = TOGETHER_BYTES
+            room = most
         handfuls[-1].append(i)
         room -= size
     return handfuls

@@ -49,33 +49,29 @@ static int is_writing(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0;
 }
 
+/* What open() and openat() do first: `mode` is their last argument, where there is one. */
+#define NOTE_AND_TAKE_MODE                                     \
+    va_list  args;                                             \
+    unsigned mode;                                             \
+                                                               \
+    va_start(args, flags);                                     \
+    mode = va_arg(args, unsigned);                             \
+    va_end(args);                                              \
+    if (is_writing(flags)) {                                   \
+        note(path);                                            \
+    }
+
 #define OPEN(_name)                                            \
     int _name(const char *path, int flags, ...)                \
     {                                                          \
-        va_list  args;                                         \
-        unsigned mode;                                         \
-                                                               \
-        va_start(args, flags);                                 \
-        mode = va_arg(args, unsigned);                         \
-        va_end(args);                                          \
-        if (is_writing(flags)) {                               \
-            note(path);                                        \
-        }                                                      \
+        NOTE_AND_TAKE_MODE                                     \
         return NEXT(_name)(path, flags, mode);                 \
     }
 
 #define OPENAT(_name)                                          \
     int _name(int folder, const char *path, int flags, ...)    \
     {                                                          \
-        va_list  args;                                         \
-        unsigned mode;                                         \
-                                                               \
-        va_start(args, flags);                                 \
-        mode = va_arg(args, unsigned);                         \
-        va_end(args);                                          \
-        if (is_writing(flags)) {                               \
-            note(path);                                        \
-        }                                                      \
+        NOTE_AND_TAKE_MODE                                     \
         return NEXT(_name)(folder, path, flags, mode);         \
     }
 
