@@ -30,10 +30,18 @@ def test_a_job_that_hangs_is_killed_and_shown(mpi, monkeypatch):
     assert jobs.job_processes(job_ids[0]) == []
 
 
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().rstrip("\n")
+    except FileNotFoundError:
+        return None  # helpers of a launcher come and go
+
+
 def test_a_job_can_be_disturbed_while_it_runs(mpi):
     def kill_one_sleep(pids):
         for _ in range(100):
-            sleeps = [pid for pid in pids() if open(f"/proc/{pid}/comm").read() == "sleep\n"]
+            sleeps = [pid for pid in pids() if name_of(pid) == "sleep"]
             if len(sleeps) == 2:
                 os.kill(sleeps[0], signal.SIGKILL)
                 return

@@ -87,6 +87,14 @@ def _hear_warnings():
             signal.signal(number, hear)
 
 
+def _print_whole_lines():
+    """Lines appear when they are printed, as on a terminal, and whole, also with PYTHONUNBUFFERED, as containers often have
+    it: print() would hand its words over one by one, and they would mix with those of other ranks."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True, write_through=False)
+
+
 def was_warned():
     return bool(_warnings)
 
@@ -95,6 +103,7 @@ def wake():
     if is_rank():
         _agree_on_hashing()
         os.environ[PID_VARIABLE] = f"{os.getpid()}{'' if _has_launcher() else ALONE}"
+        _print_whole_lines()
         if os.environ.get("LOCKSTEP_STATE"):
             _hear_warnings()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

@@ -66,6 +66,14 @@ def test_ranks_are_ranks_where_the_command_itself_would_take_part(mpi, tmp_path,
     assert (result.code, result.out.count("a rank: True")) == (0, 2), str(result)
 
 
+def test_lines_of_ranks_stay_whole(mpi, tmp_path):
+    """print() hands its words over one by one."""
+    (tmp_path / "words.py").write_text("for number in range(500):\n    print(*'abcdefgh')\n")
+    result = lockstep(mpi, "run", "-n", 2, "--output", "all", "words.py", cwd=tmp_path,
+                      env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}"})
+    assert (result.code, result.out.splitlines()) == (0, ["a b c d e f g h"] * 1000), str(result)
+
+
 def test_cores_are_divided_and_threads_match_them(mpi, script):
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
