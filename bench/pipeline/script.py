@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--rows", type=int, default=1024)
+parser.add_argument("--rows", type=int, default=4096)
 parser.add_argument("--batch", type=int, default=64)
 parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--out", required=True, help="file for the result; %%p is the process")
