@@ -71,7 +71,7 @@ def _name(variable):
     if not tf.executing_eagerly():
         *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
         outermost._lockstep_gradients = True
-    return current.numbered(f"gradient/{variables.key(variable)}")
+    return current.numbered(f"{ops.GRADIENT}{variables.key(variable)}")
 
 
 def _reduce_dense(grads, names, reduction):
@@ -91,7 +91,8 @@ def _together(grads):
     """Lists of those that travel together, by their place.
 
     A function hands small ones over by the handful, in the order of the backward pass: each hand-over wakes the engine, on
-    the core that computes, and would wait for the others of its bucket.  A v1 graph may be run for some of its gradients only, so there each has its own operator."""
+    the core that computes, and would wait for the others of its bucket.  A v1 graph may be run for some of its
+    gradients only, so there each has its own operator."""
     if tf.executing_eagerly() or ops.is_in_xla():
         return [list(range(len(grads)))]
     if not tf.compat.v1.get_default_graph().building_function:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from lockstep import native
 
 MEAN, WEIGHTED_MEAN, SUM = "mean", "weighted_mean", "sum"
+GRADIENT = "gradient/"  # before the name of a variable: what is reduced is its gradient
 
 
 @functools.lru_cache(maxsize=None)
@@ -192,9 +193,13 @@ def check_gradient(op, names):
 def reduced_gradients(grads, names, op, weight, prescale, postscale):
     """What flows back through a reduction: the same reduction of the gradients.
 
-    With weights, d(sum(w*x)/W)/dx is w/W on each rank: the gradients are summed, and each rank takes its share."""
+    With weights, d(sum(w*x)/W)/dx is w/W on each rank: the gradients are summed, and each rank takes its share.  Not so where
+    gradients of slices were reduced to that of the batch: what each rank makes of that is for its own slice again, and the
+    gradients with respect to it are those of slices, of which the batch has the weighted mean."""
     if op != WEIGHTED_MEAN:
         return allreduce_group(grads, names, op, None, prescale, postscale)
+    if all(name.startswith(GRADIENT) for name in names):
+        return allreduce_group(grads, names, op, weight, prescale, postscale)
     sums = allreduce_group(grads, names, SUM, None, prescale, postscale)
     total = allreduce(weight, names[0] + "/weight", SUM)
     share = tf.math.divide_no_nan(weight, total)

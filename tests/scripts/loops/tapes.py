@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tapes in all their forms: nested, persistent, Jacobian, only looked at, custom gradients, while loops."""
+"""Tapes in all their forms: nested, through a step, persistent, Jacobian, only looked at, custom gradients, while loops."""
 import sys
 
 import numpy as np
@@ -85,6 +85,17 @@ def loop_step(inputs, targets):
     return loss
 
 
+def ahead_step(inputs, targets):
+    """Through a step of the output layer, as in meta-learning: the gradient of a gradient of weights."""
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            loss = tf.reduce_mean((net(inputs) - targets) ** 2)
+        ahead = net.out - 0.5 * inner.gradient(loss, net.out)
+        later = tf.reduce_mean((tf.tanh(inputs @ net.hidden) @ ahead - targets) ** 2)
+    update(dict(zip(("hidden", "out"), outer.gradient(later, (net.hidden, net.out)))))
+    return later
+
+
 def update(grads):
     names = {"hidden": net.hidden, "out": net.out}
     pairs = zip(grads, net.trainable_variables) if isinstance(grads, tuple) else [(grads[n], v) for n, v in names.items()]
@@ -92,7 +103,7 @@ def update(grads):
         variable.assign_sub(tf.cast(0.1, grad.dtype) * grad)
 
 
-for step in (penalty_step, persistent_step, looking_step, loop_step):
+for step in (penalty_step, persistent_step, looking_step, loop_step, ahead_step):
     if sys.argv[1] == "function":
         step = tf.function(step)
     for epoch in range(2):

@@ -2,6 +2,8 @@
 """Walks through a graph: what comes before an operation, and what comes after it."""
 import tensorflow as tf
 
+from lockstep import ops
+
 OURS = "Lockstep"
 _APART = ("TensorListFromTensor", "TensorArrayScatterV3")
 _FUNCTIONS = ("f", "body", "cond", "then_branch", "else_branch", "branches")
@@ -79,7 +81,7 @@ def _function_names(op):
 
 def _is_gradient(op):
     return op.type.startswith(OURS) and any(
-        name.decode().startswith("gradient/") for name in _tensor_names(op))
+        name.decode().startswith(ops.GRADIENT) for name in _tensor_names(op))
 
 
 def _tensor_names(op):
