@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds elements that are NaN or infinite; about as fast as memory can be read. */
+/* Finds the element that is NaN or infinite, for a message; that there is one, ls_kernel_is_finite tells. */
 #ifndef LS_DEVICE_FINITE_H
 #define LS_DEVICE_FINITE_H
 
@@ -7,10 +7,7 @@
 
 #include "lockstep.h"
 
-/* Are all elements finite?  Those of types that are not floats always are. */
-bool ls_finite_all(ls_dtype_t dtype, const void *data, uint64_t count);
-
-/* The first that is not, and whether it is NaN; `count` when there is none. */
+/* The first, and whether it is NaN; `count` when there is none. */
 uint64_t ls_finite_first_bad(ls_dtype_t dtype, const void *data, uint64_t count, bool *is_nan_p);
 
 #endif

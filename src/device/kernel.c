@@ -217,3 +217,8 @@ uint64_t ls_kernel_hash(const void *data, size_t bytes, uint64_t seed)
     }
     return result;
 }
+
+bool ls_kernel_is_finite(ls_dtype_t dtype, const void *data, size_t count)
+{
+    return in_use()->is_finite[dtype] == NULL || in_use()->is_finite[dtype](data, count);
+}

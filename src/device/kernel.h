@@ -75,6 +75,9 @@ void ls_kernel_fill_identity(ls_dtype_t dtype, ls_op_t op, void *dst, size_t cou
 /* 64-bit hash of a byte range, the same on every machine and every path; for the audit. */
 uint64_t ls_kernel_hash(const void *data, size_t bytes, uint64_t seed);
 
+/* No element is NaN or infinite.  Those of types that are not floats never are. */
+bool ls_kernel_is_finite(ls_dtype_t dtype, const void *data, size_t count);
+
 /* Name of the path in use: "avx512", "avx2" or "c".  ls_kernel_select takes one of them or "auto"
  * and answers LS_ERR_CONFIG when it is unknown or the processor lacks it.  */
 const char *ls_kernel_path(void);

@@ -22,6 +22,7 @@ typedef struct ls_kernel_ops {
     ls_kernel_cast_fn   to_float32[LS_DTYPE_COUNT];
     /* Take in `count` pieces of LS_KERNEL_HASH_BYTES. */
     void (*hash)(const uint8_t *data, size_t count, uint32_t words[LS_KERNEL_HASH_WORDS]);
+    bool (*is_finite[LS_DTYPE_COUNT])(const void *data, size_t count); /* NULL: always */
 } ls_kernel_ops_t;
 
 /* NULL where the processor lacks the instructions. */

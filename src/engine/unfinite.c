@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "device/dtype.h"
 #include "device/finite.h"
+#include "device/kernel.h"
 #include "engine/engine_int.h"
 
 #define PREFIX    "gradient/"
@@ -34,7 +35,7 @@ void ls_unfinite_look(ls_context_h ctx, const ls_tensor_t *tensor, const ls_redu
     if (ctx->config.nan == LS_NAN_OFF || !is_gradient(tensor) || !is_read(reduce) ||
         atomic_load_explicit(&ctx->expects_unfinite, memory_order_relaxed) ||
         atomic_load_explicit(&ctx->num_unfinite, memory_order_relaxed) >= MAX_LINES ||
-        ls_finite_all(tensor->dtype, tensor->input, tensor->count)) {
+        ls_kernel_is_finite(tensor->dtype, tensor->input, tensor->count)) {
         return;
     }
     line = atomic_fetch_add_explicit(&ctx->num_unfinite, 1, memory_order_relaxed);
