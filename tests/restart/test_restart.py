@@ -17,8 +17,8 @@ sys.path.insert(0, str(HERE.parent / "cli"))
 from commands import lockstep, start, wait_until  # noqa: E402
 
 
-def each_mpi(quick):
-    """Each MPI; all but one only in the long tests."""
+def each_mpi(quick=None):
+    """Each MPI; all but the quick one only in the long tests."""
     return pytest.mark.parametrize("mpi", [pytest.param(name, marks=[] if name == quick else [pytest.mark.long])
                                            for name in ("openmpi", "mpich")], indirect=True)
 
