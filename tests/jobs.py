@@ -43,7 +43,7 @@ class Job:
     stdout: str
     stderr: str
     ended: float = 0  # when the launcher had ended, of time.monotonic()
-    left: tuple = ()  # processes that were still there a second later
+    left: tuple = ()  # processes that were still there some seconds later
 
     def __str__(self):
         return (f"{' '.join(self.command)}\nexit code: {self.code}\n"
@@ -72,7 +72,7 @@ def kill_job(job_id):
             pass
 
 
-def processes_left(job_id, patience=1):
+def processes_left(job_id, patience=5):
     """The processes of the job that do not end within `patience` seconds."""
     deadline = time.monotonic() + patience
     while (pids := job_processes(job_id)) and time.monotonic() < deadline:

@@ -20,34 +20,32 @@ def test_a_failed_rank_is_a_failed_job(mpi):
     assert run_ranks(mpi, 2, "/bin/sh", ["-c", "exit 3"], timeout=30).code != 0
 
 
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return None  # helpers of a launcher come and go
+
+
+def wait_for_sleeps(pids):
+    """Both ranks run `sleep`."""
+    end = time.monotonic() + 30
+    while len(sleeps := [pid for pid in pids() if name_of(pid) == "sleep"]) < 2:
+        assert time.monotonic() < end, "the ranks did not start"
+        time.sleep(0.05)
+    return sleeps
+
+
 def test_a_job_that_hangs_is_killed_and_shown(mpi, monkeypatch):
     job_ids = []
     kill_job = jobs.kill_job
     monkeypatch.setattr(jobs, "kill_job", lambda job_id: (job_ids.append(job_id), kill_job(job_id)))
     with pytest.raises(pytest.fail.Exception, match="(?s)not done after 2 s.*hello"):
-        run_ranks(mpi, 2, "/bin/sh", ["-c", "trap '' TERM INT; echo hello; sleep 100; sleep 100"], timeout=2)
-    time.sleep(0.2)
-    assert jobs.job_processes(job_ids[0]) == []
-
-
-def name_of(pid):
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-            return file.read().rstrip("\n")
-    except FileNotFoundError:
-        return None  # helpers of a launcher come and go
+        run_ranks(mpi, 2, "/bin/sh", ["-c", "trap '' TERM INT; echo hello; sleep 100; sleep 100"], timeout=2, during=wait_for_sleeps)
+    assert jobs.processes_left(job_ids[0]) == ()
 
 
 def test_a_job_can_be_disturbed_while_it_runs(mpi):
-    def kill_one_sleep(pids):
-        for _ in range(100):
-            sleeps = [pid for pid in pids() if name_of(pid) == "sleep"]
-            if len(sleeps) == 2:
-                os.kill(sleeps[0], signal.SIGKILL)
-                return
-            time.sleep(0.1)
-
-    start = time.monotonic()
-    job = run_ranks(mpi, 2, "/bin/sleep", ["50"], timeout=30, during=kill_one_sleep)
+    job = run_ranks(mpi, 2, "/bin/sleep", ["50"], timeout=30, during=lambda pids: os.kill(wait_for_sleeps(pids)[0], signal.SIGKILL))
     assert job.code != 0
-    assert time.monotonic() - start < 25

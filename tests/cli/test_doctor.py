@@ -89,6 +89,6 @@ def test_a_job_that_does_not_run_is_a_finding_with_its_last_lines(mpi):
 
 
 def test_an_unreachable_host_is_a_finding(mpi):
-    result = lockstep(mpi, "doctor", "-H", "no-such-host.invalid:2", timeout=30)
+    result = lockstep(mpi, "doctor", "-H", "no-such-host.invalid:2", timeout=60)
     assert result.code == 1
     assert "FAIL  host no-such-host.invalid" in result.out

@@ -216,7 +216,7 @@ BAD_INPUTS = [
 
 @pytest.mark.parametrize("words, complaint", BAD_INPUTS, ids=[complaint for _, complaint in BAD_INPUTS])
 def test_bad_input_is_one_clear_sentence(mpi, script, words, complaint):
-    result = lockstep(mpi, "run", *[str(script) if word == "SCRIPT" else word for word in words], timeout=30)
+    result = lockstep(mpi, "run", *[str(script) if word == "SCRIPT" else word for word in words], timeout=60)
     check_one_sentence(result, complaint)
 
 
@@ -248,7 +248,7 @@ BAD_HOSTS = [
 @pytest.mark.parametrize("lines, complaint", BAD_HOSTS, ids=[complaint for _, complaint in BAD_HOSTS])
 def test_a_host_that_cannot_take_part_is_one_clear_sentence(mpi, script, tmp_path, lines, complaint):
     agent = make_agent(tmp_path, lines)
-    check_one_sentence(lockstep(mpi, "run", "--agent", agent, "-H", "node1:2", script, timeout=30), complaint)
+    check_one_sentence(lockstep(mpi, "run", "--agent", agent, "-H", "node1:2", script, timeout=60), complaint)
 
 
 def test_two_mixed_mpis_are_an_error(mpi, script, tmp_path):

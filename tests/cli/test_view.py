@@ -24,12 +24,13 @@ def loss():
     global num_reads
     num_reads += 1
     return 0.25
+begin = time.monotonic()
 for step in range(1, 101):
     time.sleep(0.02)
     progress.update(step, samples=32 * step, loss=loss, wait_s=0.005 * step, num_steps=100)
     if step % 25 == 0:
         print("printed", step)
-print("reads", num_reads)
+print("reads", num_reads, "in", time.monotonic() - begin, "s")
 """
 
 
@@ -76,8 +77,8 @@ def test_a_rank_writes_at_most_five_times_a_second(mpi, script, tmp_path):
     folder.mkdir()
     result = subprocess.run([sys.executable, script], env=environment(mpi, {"LOCKSTEP_STATUS_DIR": folder}), text=True,
                             stdout=subprocess.PIPE, check=True)
-    reads = int(re.search(r"reads (\d+)", result.stdout)[1])
-    assert 2 <= reads <= 40, "100 steps of 20 ms: about 11, more on a slow machine, never one per step"
+    reads, seconds = re.search(r"reads (\d+) in ([\d.]+) s", result.stdout).groups()
+    assert 2 <= int(reads) <= 5 * float(seconds) + 2, result.stdout
     found = progress.read_all(folder)
     assert [(each.rank, each.step, each.samples, each.loss) for each in found] == [(0, 100, 3200, 0.25)]
 
@@ -101,7 +102,7 @@ def read_terminal(descriptor, process, limit=60):
         if not data:
             break
         text += data
-    process.wait(timeout=10)
+    process.wait(timeout=30)
     return text.decode(errors="replace")
 
 

@@ -33,7 +33,7 @@ class Wrapped:
 @pytest.mark.parametrize("who", [0, 1])
 def test_the_others_are_told_which_rank_is_gone(mpi, how, who, settings, clean_shared_memory):
     """On every node: those who share a node with the lost rank tell the others."""
-    job = run_ranks(Patient(mpi), 4, "fault/exit_rank", [how, who], {**PATIENT_ENV, **settings}, timeout=30)
+    job = run_ranks(Patient(mpi), 4, "fault/exit_rank", [how, who], {**PATIENT_ENV, **settings}, timeout=60)
     told = TOLD_LINE.findall(job.stdout)
     assert len(told) == 3, str(job)
     for seconds, message in told:
@@ -47,21 +47,21 @@ def test_the_log_says_which_rank_was_killed(mpi, settings, clean_shared_memory):
     """mpirun leaves the others a second; that is time enough to say why."""
     if mpi.name == "mpich":
         pytest.skip("mpiexec kills the others at once when a signal ended a rank")
-    job = run_ranks(mpi, 4, "fault/exit_rank", ["kill", 1], settings, timeout=30)
+    job = run_ranks(mpi, 4, "fault/exit_rank", ["kill", 1], settings, timeout=60)
     assert job.code != 0, str(job)
     assert re.search(r"error: rank 1 .* is gone", job.stderr), str(job)
 
 
 @pytest.mark.parametrize("how", ["exit", "_exit", "kill"])
 def test_a_job_with_a_lost_rank_ends_whatever_the_launcher_does(mpi, how, clean_shared_memory):
-    job = run_ranks(mpi, 3, "fault/exit_rank", [how, 1], timeout=20)
+    job = run_ranks(mpi, 3, "fault/exit_rank", [how, 1], timeout=60)
     assert job.code != 0, str(job)
 
 
 def test_a_rank_that_disagrees_late_is_an_error_on_every_rank(mpi, clean_shared_memory):
     """The others have begun: the job cannot go on, but each of its ranks says which tensor it was."""
     env = {"LOCKSTEP_STALL_WARN_S": "0.5", "LOCKSTEP_STALL_ABORT_S": "2"}
-    job = run_ranks(Patient(mpi), 3, "ranks/collectives", ["late"], {**PATIENT_ENV, **env}, timeout=30)
+    job = run_ranks(Patient(mpi), 3, "ranks/collectives", ["late"], {**PATIENT_ENV, **env}, timeout=60)
     if job.code == 0 and "1 passed, 0 failed" in job.stdout:
         return  # seen before the others had begun: the name failed everywhere, as the program checks, and the job went on
     for rank in range(3):
@@ -128,7 +128,7 @@ def test_a_tiny_dev_shm_is_no_bus_error(mpi):
     ("LOCKSTEP_SIMD", "mmx"),
 ])
 def test_a_bad_setting_is_an_error_that_names_it(mpi, name, value):
-    job = run_ranks(mpi, 2, "ranks/collectives", ["invalid"], {name: value}, timeout=20)
+    job = run_ranks(mpi, 2, "ranks/collectives", ["invalid"], {name: value}, timeout=60)
     assert job.code != 0, str(job)
     lines = [line for line in job.stderr.splitlines() if line.startswith("ls_start: bad setting: ")]
     assert lines, str(job)

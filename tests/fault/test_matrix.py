@@ -158,20 +158,20 @@ def test_a_frozen_rank_ends_the_job_in_every_layout(mpi, how, who, layout, time_
     run_frozen(mpi, how, who, layout, time_table)
 
 
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rpartition(")")[2].split()[0]
+def state_of(pid, program):
+    """The letter of its state; None when it has ended, or is not the program."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+        return state if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(program) and state != "Z" else None
+    except OSError:
+        return None
 
 
 def ranks_of(pids, program):
-    found = []
-    for pid in pids():
-        try:
-            if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(program) and state_of(pid) != "Z":
-                found.append(pid)
-        except OSError:
-            continue  # it has ended
-    return found
+    """{process: state} of those that run."""
+    states = {pid: state_of(pid, program) for pid in pids()}
+    return {pid: state for pid, state in states.items() if state is not None}
 
 
 def wait_until(condition, seconds=20):
@@ -190,10 +190,10 @@ def test_a_frozen_rank_that_wakes_up_too_late_ends_itself(mpi, layout, clean):
 
     def wake(pids):
         def is_alone():
-            return [state_of(pid) for pid in ranks_of(pids, program)] == ["T"]
+            return list(ranks_of(pids, program).values()) == ["T"]
         assert wait_until(lambda: len(ranks_of(pids, program)) == NUM_RANKS)
         assert wait_until(is_alone)
-        os.kill(ranks_of(pids, program)[0], signal.SIGCONT)
+        os.kill(next(iter(ranks_of(pids, program))), signal.SIGCONT)
 
     job = run_fault(Patient(mpi), ["train-freeze", 1], {**PATIENT_ENV, **LAYOUTS[layout]}, during=wake)
     assert not job.left, str(job)  # a patient mpirun of Open MPI always ends with 0
@@ -206,10 +206,10 @@ def test_a_rank_that_freezes_for_a_moment_is_forgiven(mpi, clean):
     def pause(pids):
         assert wait_until(lambda: len(ranks_of(pids, program)) == NUM_RANKS)
         time.sleep(0.5)
-        for pid in ranks_of(pids, program)[:1]:
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.7)
-            os.kill(pid, signal.SIGCONT)
+        pid = next(iter(ranks_of(pids, program)))
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.7)
+        os.kill(pid, signal.SIGCONT)
 
     job = run_fault(mpi, ["train", 1, 4], {}, during=pause)
     assert job.code == 0 and "whole" in job.stdout, str(job)

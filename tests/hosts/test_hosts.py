@@ -128,7 +128,7 @@ def test_the_exit_code_of_a_rank_on_another_host_comes_back(mpi, two_hosts, tmp_
 
 
 def test_an_unknown_host_is_one_sentence(mpi, two_hosts):
-    result = run_on(mpi, two_hosts, "-H", "host1,host9", "/bin/hostname", timeout=30)
+    result = run_on(mpi, two_hosts, "-H", "host1,host9", "/bin/hostname", timeout=60)
     assert result.code == 2
     assert "host host9 is not known" in result.err
 
@@ -137,7 +137,7 @@ def test_another_lockstep_on_a_host_is_one_sentence(mpi, two_hosts, tmp_path):
     agent = tmp_path / "agent"
     agent.write_text("#!/bin/sh\necho 9.9.9\n")
     agent.chmod(0o755)
-    result = lockstep(mpi, "run", "--agent", agent, "-H", "host1,host2", "/bin/hostname", before=two_hosts.enter, timeout=30)
+    result = lockstep(mpi, "run", "--agent", agent, "-H", "host1,host2", "/bin/hostname", before=two_hosts.enter, timeout=60)
     assert result.code == 2
     assert "host host2 has Lockstep 9.9.9" in result.err
 

@@ -24,6 +24,16 @@ def rank_processes(pids, program):
     return found
 
 
+def catches(pid, number):
+    """Has the process a handler for this signal?"""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            caught = next(line for line in file if line.startswith("SigCgt:")).split()[1]
+    except (OSError, StopIteration):
+        return False  # it has ended
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def test_trace_is_json_that_shows_buckets_and_requests(mpi, tmp_path):
     folder = tmp_path / "trace"
     job = run_ranks(mpi, 2, "ranks/watch", ["steps"], env={"LOCKSTEP_TRACE": folder})
@@ -52,11 +62,12 @@ def test_signal_shows_what_waits_for_whom(mpi):
     program = mpi.program("ranks/watch")
 
     def ask(pids):
-        deadline = time.monotonic() + 20
-        while len(rank_processes(pids, program)) < 2 and time.monotonic() < deadline:
+        deadline = time.monotonic() + 30
+        while len(ready := [pid for pid in rank_processes(pids, program) if catches(pid, signal.SIGUSR1)]) < 2:
+            assert time.monotonic() < deadline, "the ranks did not start"
             time.sleep(0.05)
-        time.sleep(1.5)  # they have started and wait for rank 0
-        for pid in rank_processes(pids, program):
+        time.sleep(1.5)  # they have begun to wait for rank 0
+        for pid in ready:
             os.kill(pid, signal.SIGUSR1)
 
     job = run_ranks(mpi, 2, "ranks/watch", ["wait", "4"], during=ask)

@@ -10,7 +10,7 @@ from jobs import job_processes, kill_job
 from test_restart import SCRIPT, content, environment, is_script, run
 
 LIMIT = 240
-PLAIN = {"PACE_S": "0.2", "PLAIN": "1"}
+PLAIN = {"PLAIN": "1"}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_lost_host_is_left_out_and_the_job_goes_on(mpi, hosts, tmp_path):
     expected = run(mpi, one, ranks=1, **PLAIN)
     assert expected.code == 0, str(expected)
     process, job_id = start(mpi, "run", "--agent", hosts.agent, "-H", hosts.slots(1), "--no-progress", "--restarts", 1,
-                            "--state", "state", "--snapshot-every", "0.2", SCRIPT, "out.npz", env=environment(**PLAIN),
+                            "--state", "state", "--snapshot-every", "0.2", SCRIPT, "out.npz", env=environment(PACE_S="0.2", **PLAIN),
                             cwd=tmp_path, before=hosts.enter)
     try:
         # log.csv has a row: the second epoch has begun

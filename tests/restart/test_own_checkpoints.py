@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_restart import EACH_MPI, content, run
+from test_restart import content, each_mpi, run
 
 HERE = Path(__file__).resolve().parent
 
@@ -29,8 +29,7 @@ def test_a_loop_of_the_script_goes_on_from_its_own_checkpoint(mpi, tmp_path):
     assert "this script trains in a loop of its own" in result.err, str(result)
 
 
-@EACH_MPI
-@pytest.mark.long
+@each_mpi()
 def test_a_session_goes_on_from_its_own_checkpoint(mpi, tmp_path):
     result = check(mpi, tmp_path, HERE / "session.py", "1:18", ["begins with step 0", "begins with step 15"])
     assert "this script trains in a Session" in result.err, str(result)

@@ -16,7 +16,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
 from commands import lockstep, start, wait_until  # noqa: E402
 
-EACH_MPI = pytest.mark.parametrize("mpi", ["openmpi", "mpich"], indirect=True)
+
+def each_mpi(quick=None):
+    """Each MPI; all but the quick one only in the long tests."""
+    return pytest.mark.parametrize("mpi", [pytest.param(name, marks=[] if name == quick else [pytest.mark.long])
+                                           for name in ("openmpi", "mpich")], indirect=True)
+
 
 SCRIPT = HERE / "digits.py"
 END_CODE = 75
@@ -46,10 +51,11 @@ def assert_equal_bits(found, expected):
 
 @pytest.fixture(scope="session")
 def undisturbed(mpi, tmp_path_factory):
-    """What the script gives when it is left alone, by its settings."""
+    """What the script gives when it is left alone, by its settings; the pace does not matter."""
     known = {}
 
     def give(**env):
+        env["PACE_S"] = "0"
         key = tuple(sorted(env.items()))
         if key not in known:
             folder = tmp_path_factory.mktemp("undisturbed")
@@ -71,14 +77,14 @@ def check_killed(mpi, tmp_path, expected, kills, **env):
     assert list((tmp_path / "state").glob("*.manifest")) == [], "the snapshots of a job that has ended stay"
 
 
-@EACH_MPI
+@each_mpi(quick="openmpi")
 def test_a_killed_job_ends_with_the_bits_of_an_undisturbed_one(mpi, tmp_path, undisturbed):
-    check_killed(mpi, tmp_path, undisturbed(PACE_S="0.05"), ["1:1:2:4"], PACE_S="0.05")
+    check_killed(mpi, tmp_path, undisturbed(), ["1:1:2:4"], PACE_S="0.05")
 
 
 @pytest.mark.long
 def test_a_fit_that_had_ended_is_not_computed_again(mpi, tmp_path, undisturbed):
-    check_killed(mpi, tmp_path, undisturbed(PACE_S="0.05"), ["1:1:0:6", "0:2:1:3"], PACE_S="0.05")
+    check_killed(mpi, tmp_path, undisturbed(), ["1:1:0:6", "0:2:1:3"], PACE_S="0.05")
 
 
 @pytest.mark.long
@@ -89,7 +95,7 @@ def test_any_data_is_drawn_again_to_where_it_was(mpi, tmp_path, undisturbed, dat
     check_killed(mpi, tmp_path, undisturbed(**env), ["1:1:3:2", "0:2:2:6"], **env)
 
 
-@EACH_MPI
+@each_mpi(quick="mpich")
 def test_a_signal_ends_the_job_with_a_snapshot_and_the_next_start_goes_on(mpi, tmp_path, undisturbed):
     env = {"PACE_S": "0.05"}
     words = ["run", "-n", 2, "--oversubscribe", "--no-progress", "--state", "state", SCRIPT, "out.npz"]
@@ -158,7 +164,7 @@ def test_two_dozen_kills_and_freezes_at_random_moments(mpi, tmp_path, undisturbe
     print(f"{done} kills, {restarts} restarts, {err.count('goes on from snapshot')} from a snapshot")
     assert process.returncode == 0, err
     assert done == wanted and restarts >= wanted * 5 // 6, f"{restarts} restarts: the training was over too soon"
-    assert_equal_bits(content(tmp_path / "out.npz"), undisturbed(PACE_S="0.05"))
+    assert_equal_bits(content(tmp_path / "out.npz"), undisturbed())
 
 
 def snapshots(folder):

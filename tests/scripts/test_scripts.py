@@ -22,7 +22,7 @@ from jobs import ROOT, Mpi, run_process, run_ranks
 
 HERE = Path(__file__).resolve().parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
-TIME_LIMIT = 240
+TIME_LIMIT = 480
 TOLERANCE = 2e-5
 FLOAT64_TOLERANCE = 1e-10
 KERAS_FLOAT64 = '{"floatx": "float64", "epsilon": 1e-07, "backend": "tensorflow", "image_data_format": "channels_last"}'

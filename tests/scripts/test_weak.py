@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LOCKSTEP_BATCH=per-rank: n ranks with batches of B are one process with batches of n B."""
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from compare import compare_folders, compare_text
@@ -19,9 +20,10 @@ def run(folder, n, line, **env):
     (3, 6, "train.py"), (2, 8, "legacy.py"),
     *(pytest.param(*long, marks=pytest.mark.long) for long in ((2, 8, "train.py"), (3, 6, "legacy.py")))])
 def test_ranks_with_their_own_batches_are_one_process_with_a_larger_one(n, batch, script, tmp_path):
-    together = run(tmp_path / "one", None, f"{script} {n * batch} {batch} 4 0.1")
-    ranks = run(tmp_path / "ranks", n, f"{script} {batch} {batch} {4 * n} 0.1", LOCKSTEP_BATCH="per-rank")
-    compare_text(together, ranks, TOLERANCE, "standard output")
+    with ThreadPoolExecutor() as pool:
+        together = pool.submit(run, tmp_path / "one", None, f"{script} {n * batch} {batch} 4 0.1")
+        ranks = pool.submit(run, tmp_path / "ranks", n, f"{script} {batch} {batch} {4 * n} 0.1", LOCKSTEP_BATCH="per-rank")
+    compare_text(together.result(), ranks.result(), TOLERANCE, "standard output")
     compare_folders(tmp_path / "one", tmp_path / "ranks", TOLERANCE)
 
 

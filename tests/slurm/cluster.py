@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-START_LIMIT_S = 30
+START_LIMIT_S = 90
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo")
 
 # MPICH names its shared memory by the job's number, and a job that is killed leaves it: a later cluster must not begin with 1 again.
@@ -134,7 +134,7 @@ class Cluster:
 
     def ask(self, *command):
         return subprocess.run([*self.nodes[0].enter, *command], env={**os.environ, **self.environment}, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20).stdout
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60).stdout
 
     def stop(self):
         if self.is_up:
@@ -144,7 +144,7 @@ class Cluster:
             daemon.terminate()
         for daemon in reversed(self.daemons):
             try:
-                daemon.wait(timeout=10)
+                daemon.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()

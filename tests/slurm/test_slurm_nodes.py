@@ -99,6 +99,7 @@ def test_sbatch_runs_a_script_on_two_nodes(slurm, mpi, script, tmp_path):
     assert hosts_of(text) == ["host1", "host2"]
 
 
+@pytest.mark.parametrize("mpi", ["openmpi", pytest.param("mpich", marks=pytest.mark.long)], indirect=True)
 def test_srun_of_an_unmodified_keras_script_has_the_numbers_of_one_process(slurm, mpi, tmp_path):
     one = promise.one_process(mpi)
     (tmp_path / "two").mkdir()

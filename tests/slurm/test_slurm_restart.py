@@ -76,6 +76,7 @@ def undisturbed(mpi, tmp_path):
 def check_goes_on(batch, undisturbed):
     assert "ended as asked" in batch.output(), batch.output()
     (batch.folder / "out").unlink()
+    batch.env["PACE_S"] = "0"
     job = batch.submit()
     assert batch.code(job) == 0, batch.output()
     assert "goes on from snapshot" in batch.output(), batch.output()
@@ -88,7 +89,9 @@ def command_of(mpi, how):
             "exec": f"exec {LOCKSTEP} run --launcher mpi --no-progress --state state {SCRIPT} out.npz"}[how]
 
 
-@pytest.mark.parametrize("how", ["srun", pytest.param("lockstep run", marks=pytest.mark.long)])
+@pytest.mark.parametrize("mpi, how", [("openmpi", "srun"), pytest.param("mpich", "srun", marks=pytest.mark.long),
+                                      pytest.param("openmpi", "lockstep run", marks=pytest.mark.long),
+                                      pytest.param("mpich", "lockstep run", marks=pytest.mark.long)], indirect=["mpi"])
 def test_a_signal_to_the_step_ends_it_with_a_snapshot_and_the_next_job_goes_on(slurm, mpi, tmp_path, undisturbed, how):  # noqa: F811
     batch = Batch(slurm, mpi, tmp_path, command_of(mpi, how))
     job = batch.submit()
@@ -116,6 +119,5 @@ def test_the_warning_before_the_time_limit(slurm, mpi, tmp_path, undisturbed):  
     batch.env["PACE_S"] = "1.0"
     job = batch.submit("--time=1 --signal=USR2@30")
     assert batch.code(job) == END_CODE, batch.output()
-    batch.env["PACE_S"] = ENV["PACE_S"]
     if list((tmp_path / "state").glob("snapshot-*.manifest")):
         check_goes_on(batch, undisturbed)

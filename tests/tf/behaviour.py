@@ -55,7 +55,7 @@ def check_two_are_in_flight():
     trace.  The first runs are for TensorFlow to get ready."""
     run = tf.function(lambda x: [lockstep.allreduce(x * 2, f"overlap/{i}") for i in range(2)])
     for i in range(4):
-        time.sleep(0.3 if i == 3 and RANK == 0 else 0)
+        time.sleep(1.0 if i == 3 and RANK == 0 else 0)
         run(tf.ones([1000]))
 
 

@@ -70,7 +70,7 @@ with h5py.File("table.h5", "w") as file:
     file["x"] = np.arange(5)
 with h5py.File("table.h5") as file:
     print(file["x"][()], pickle.load(open("object.pkl", "rb")))
-logging.basicConfig(filename="run.log", level=logging.INFO)
+logging.basicConfig(filename="run.log", level=logging.INFO, force=True)
 logging.info("started")
 with open("run.log") as file:
     print(file.read().strip())

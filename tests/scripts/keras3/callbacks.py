@@ -30,11 +30,17 @@ class TimeLimit(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
+keras.utils.set_random_seed(71)
+model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(24, activation="relu"), keras.layers.Dense(1)])
+model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")
+start = model.get_weights()
+
+
 def train(callbacks, epochs):
-    keras.utils.set_random_seed(71)
-    model = keras.Sequential([keras.layers.Dense(24, activation="relu"), keras.layers.Dense(1)])
-    model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")
-    return model, model.fit(x, y, batch_size=32, epochs=epochs, verbose=0, validation_split=0.3, callbacks=callbacks)
+    keras.utils.set_random_seed(72)
+    model.set_weights(start)
+    model.optimizer.learning_rate = 0.05
+    return model.fit(x, y, batch_size=32, epochs=epochs, verbose=0, validation_split=0.3, callbacks=callbacks)
 
 
 def show(name, history):
@@ -43,15 +49,15 @@ def show(name, history):
 
 
 early = keras.callbacks.EarlyStopping(patience=1, restore_best_weights=True, min_delta=0.05)
-model, history = train([early], 12)
+history = train([early], 12)
 show("early", history)
 print("stopped", early.stopped_epoch, "best", early.best_epoch)
 np.savez("best.npz", *model.get_weights())
-model, history = train([keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.3, min_delta=0.1)], 6)
+history = train([keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.3, min_delta=0.1)], 10)
 show("plateau", history)
-model, history = train([keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.7)], 4)
+history = train([keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.7)], 4)
 show("schedule", history)
-model, history = train([StopBelow(), keras.callbacks.TerminateOnNaN()], 6)
+history = train([StopBelow(), keras.callbacks.TerminateOnNaN()], 10)
 show("below", history)
-model, history = train([TimeLimit()], 1000)
+history = train([TimeLimit()], 1000)
 print("time limit: some epochs", 1 < len(history.history["loss"]) < 1000)

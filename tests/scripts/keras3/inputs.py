@@ -28,15 +28,19 @@ def batches(count):
         yield x[rows], y[rows]
 
 
+keras.utils.set_random_seed(21)
+model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1)])
+model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse", metrics=["mae"])
+start = model.get_weights()
+
+
 def train(name, *args, **options):
-    keras.utils.set_random_seed(21)
-    model = keras.Sequential([keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1)])
-    model.compile(optimizer=keras.optimizers.SGD(0.05, momentum=0.5), loss="mse", metrics=["mae"])
+    keras.utils.set_random_seed(22)
+    model.set_weights(start)
     history = model.fit(*args, verbose=0, **options)
     for key, values in sorted(history.history.items()):
         print(name, key, *(f"{value:.6f}" for value in values))
     np.savez(f"{name}.npz", *model.get_weights())
-    return model
 
 
 data = tf.data.Dataset.from_tensor_slices((x, y))
@@ -49,7 +53,7 @@ train("dataset", data.map(lambda a, b: (a * 2, b)).batch(30).prefetch(2), epochs
 train("dropped", data.batch(30, drop_remainder=True), epochs=2)
 train("generator", batches(12), epochs=3, steps_per_epoch=4)
 train("short", batches(9), epochs=4, steps_per_epoch=4)  # ends in the third epoch
-model = train("parts", Parts(40), epochs=2, shuffle=True)
+train("parts", Parts(40), epochs=2, shuffle=True)
 print("evaluate", *(f"{value:.6f}" for value in model.evaluate(Parts(40), verbose=0)))
 print("steps", *(f"{value:.6f}" for value in model.evaluate(data.batch(7), steps=4, verbose=0)))
 np.savez("predict.npz", parts=model.predict(Parts(40), verbose=0), few=model.predict(data.batch(9), steps=3, verbose=0),

@@ -9,9 +9,8 @@ y = 3 * np.sin(x[:, :2]).astype("float32")
 OPTIMIZERS = {
     "clipnorm": keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True, clipnorm=0.2),
     "global_clipnorm": keras.optimizers.Adam(0.01, global_clipnorm=0.1),
-    "clipvalue": keras.optimizers.SGD(0.1, clipvalue=0.05),
     "accumulation": keras.optimizers.Adam(0.02, gradient_accumulation_steps=3),
-    "ema": keras.optimizers.SGD(0.05, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=7),
+    "ema": keras.optimizers.SGD(0.05, clipvalue=0.05, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=7),
     "decay": keras.optimizers.AdamW(keras.optimizers.schedules.CosineDecay(0.02, 20), weight_decay=0.01),
     "lion": keras.optimizers.Lion(0.005),
     "adafactor": keras.optimizers.Adafactor(0.02),

@@ -10,10 +10,10 @@ tokens = np.where(np.arange(9) < lengths[:, None], generator.integers(1, 30, siz
 tags = tokens % 4
 label = (tokens == 7).any(1).astype("int32")
 
-for optimizer in "adam", "adagrad", "sgd", "rmsprop":
+for optimizer in "adam", "adagrad":
     keras.utils.set_random_seed(13)
-    model = keras.Sequential([layers.Embedding(30, 8, mask_zero=True), layers.LSTM(8, return_sequences=True),
-                              layers.Dense(4, activation="softmax")])
+    hidden = layers.LSTM(8, return_sequences=True) if optimizer == "adam" else layers.Dense(8, activation="relu")
+    model = keras.Sequential([layers.Embedding(30, 8, mask_zero=True), hidden, layers.Dense(4, activation="softmax")])
     model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy", metrics=["accuracy"], weighted_metrics=[])
     history = model.fit(tokens, tags, batch_size=31, epochs=2, verbose=0, validation_split=0.2)
     for name, values in history.history.items():

@@ -27,11 +27,13 @@ show("arrays", model.fit(x, y, batch_size=64, epochs=3, verbose=0, validation_sp
                          callbacks=[tf.keras.callbacks.EarlyStopping(patience=1), tf.keras.callbacks.ReduceLROnPlateau(patience=1)]))
 show("weights", model.fit(x, y, batch_size=50, epochs=2, verbose=0, sample_weight=generator.uniform(size=403)))
 show("classes", model.fit(x, y, batch_size=50, epochs=1, verbose=0, class_weight={0: 1.0, 1: 2.0, 2: 0.3}))
+is_short = "short" in sys.argv  # jit compiles for each size of a batch
 data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(100, seed=2).batch(30)
-show("dataset", model.fit(data, epochs=2, verbose=0, steps_per_epoch=6, validation_data=data, validation_steps=3))
+if not is_short:
+    show("dataset", model.fit(data, epochs=2, verbose=0, steps_per_epoch=6, validation_data=data, validation_steps=3))
 print("evaluate", *(f"{value:.6f}" for value in model.evaluate(x, y, verbose=0, batch_size=50)))
 outputs = [model.predict(x, batch_size=64, verbose=0)]
-if "several" not in sys.argv:  # a single batch is no execution of three steps
+if "several" not in sys.argv and not is_short:  # a single batch is no execution of three steps
     print("batch", *(f"{float(value):.6f}" for value in model.train_on_batch(x[:7], y[:7])),
           *(f"{float(value):.6f}" for value in model.test_on_batch(x[:5], y[:5])))
     outputs.append(model.predict_on_batch(x[:3]))
