@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file in every way that Keras 3 and TensorFlow 2 have, each kind in a folder of its own."""
+import bz2
 import os
+import tarfile
 
 import keras
 import numpy as np
@@ -45,4 +47,11 @@ tf.io.write_file("write-file/text", "1")
 with open("plain/text", "w") as file:
     file.write("1")
 with tf.io.gfile.GFile("plain/gfile", "w") as file:
+    file.write("1")
+os.makedirs("archive")
+with tarfile.open("archive/plain.tar.bz2", "w:bz2") as archive:
+    archive.add("plain")
+with tarfile.open("archive/plain.tar.bz2") as archive:
+    archive.extractall("archive", filter="data")
+with bz2.open("archive/text.bz2", "wt") as file:
     file.write("1")

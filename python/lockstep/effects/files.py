@@ -4,8 +4,8 @@
 Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).
 
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
-they are called; `from os import remove` before TensorFlow was imported keeps the original.  What a library writes in C
-by itself (sqlite3, cv2.imwrite) is not seen."""
+they are called; `from os import remove` before TensorFlow was imported keeps the original (tarfile and bz2 keep `open` so, and
+are given the new one).  What a library writes in C by itself (sqlite3, cv2.imwrite) is not seen."""
 import builtins
 import glob
 import io
@@ -21,6 +21,7 @@ from lockstep.effects import journal, listing, overlay
 from lockstep.effects.once import share
 
 PREFIX = ".lockstep-files-"
+_KEPT_OPENS = (("bz2", "_builtin_open"), ("tarfile", "bltn_open"))  # of modules that were imported before
 
 
 def attach(log_folder):
@@ -144,6 +145,9 @@ def _attach_root():
 def _replace_open(function):
     hooks.wrap(builtins, "open")(function)
     io.open = builtins.open
+    for module, name in _KEPT_OPENS:
+        if hasattr(sys.modules.get(module), name):
+            setattr(sys.modules[module], name, builtins.open)
 
 
 # ---- other ranks ---------------------------------------------------------------------------------------------
