@@ -23,15 +23,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "python")]
 SECOND = ".second"  # ends the name of a copy of the file
 
 
-def read_in_batches(path, part):
+def read_in_batches(path, part, batch):
     import lockstep.data
     with lockstep.data.open(path, part=part) as source:
         first, count = source.part.block(source.num_rows)
-        for begin in range(first, first + count, 1024):
-            source.read(begin, min(1024, first + count - begin))
+        for begin in range(first, first + count, batch):
+            source.read(begin, min(batch, first + count - begin))
 
 
-def rank_main(path, rounds, alone, as_block):
+def rank_main(path, rounds, alone, batch):
     import lockstep
     import lockstep.data
     from lockstep.data.exchange import allgather
@@ -43,10 +43,10 @@ def rank_main(path, rounds, alone, as_block):
     for _ in range(rounds + 1):
         exchange(part, allgather)
         start, work = time.perf_counter(), time.thread_time()
-        if as_block:
+        if batch == 0:
             lockstep.data.read(path, as_numpy=True, part=mine)
         else:
-            read_in_batches(path, mine)
+            read_in_batches(path, mine, batch)
         work = time.thread_time() - work
         works.append(max(map(float, exchange(part, allgather, str(work).encode()))))
         times.append(time.perf_counter() - start)
@@ -84,26 +84,28 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rank", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--as-block", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)  # 0: all rows at once
     parser.add_argument("--folder", type=Path, help="keep the files here, and use those that are there (1.7 GB)")
     parser.add_argument("--make", action="store_true", help="only write the files")
     parser.add_argument("--case", help="only files whose name contains this")
     args = parser.parse_args()
     if args.rank:
-        return rank_main(args.rank, args.rounds, args.alone, args.as_block)
+        return rank_main(args.rank, args.rounds, args.alone, args.batch)
     from cases import make_records
     from tables import full_floats, make_csv
-    files = {"TFRecord 1000 bytes": (make_records(1000, 300_000_000),),
-             "TFRecord 100000 bytes": (make_records(100_000, 300_000_000),),
-             "CSV 17 digits, to numpy": (make_csv(full_floats, 160), "--as-block"),
-             "CSV 17 digits, in batches": (make_csv(full_floats, 160),)}
+    # Batches as one trains with: of many megabytes, they would measure how the kernel finds memory for them.
+    files = {"TFRecord 1000 bytes": (make_records(1000, 300_000_000), 1024),
+             "TFRecord 100000 bytes": (make_records(100_000, 300_000_000), 64),
+             "CSV 17 digits, to numpy": (make_csv(full_floats, 160), 0),
+             "CSV 17 digits, in batches": (make_csv(full_floats, 160), 1024)}
     with tempfile.TemporaryDirectory() as temporary:
-        for number, (name, (make, *how)) in enumerate(files.items()):
+        for number, (name, (make, batch)) in enumerate(files.items()):
             if args.case and args.case.lower() not in name.lower():
                 continue
             path = file_of(make, (args.folder or Path(temporary)) / str(number))
             if args.make:
                 continue
+            how = ("--batch", str(batch))
             ways = {"one": (1, *how), "two": (2, *how), "copies": (2, "--alone", *how)}
             times = {way: [] for way in ways}
             for _ in range(3):
