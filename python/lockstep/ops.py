@@ -175,13 +175,26 @@ def _text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
+def numbered_in(graph, name):
+    """The name, with a number from its second use in the graph on."""
+    uses = getattr(graph, "_lockstep_names", None)
+    if uses is None:
+        uses = graph._lockstep_names = {}
+    uses[name] = uses.get(name, 0) + 1
+    return name if uses[name] == 1 else f"{name}/{uses[name]}"
+
+
 def _gradient_name(op):
-    return _text(op.get_attr("tensor_name")) + "/gradient"
+    return gradient_names([op.get_attr("tensor_name")])[0]
 
 
 def gradient_names(names):
-    """Names of the collectives that are the gradients of those."""
-    return [_text(name) + "/gradient" for name in names]
+    """Names of the collectives that are the gradients of those.  A graph may take several gradients through one collective (a
+    persistent tape), which may run at the same time."""
+    names = [_text(name) + "/gradient" for name in names]
+    if tf.executing_eagerly():
+        return names
+    return [numbered_in(tf.compat.v1.get_default_graph(), name) for name in names]
 
 
 def check_gradient(op, names):

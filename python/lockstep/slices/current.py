@@ -12,6 +12,7 @@ import threading
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
+from lockstep import ops
 from lockstep.slices.part import WHOLE, Part
 
 _local = threading.local()
@@ -76,11 +77,7 @@ def numbered(name):
     function = next((graph for graph in graphs if not isinstance(graph, ControlFlowFuncGraph)), graphs[-1])
     if function is not graphs[-1]:
         name = f"{name}@{function.name}"
-    uses = getattr(function, "_lockstep_names", None)
-    if uses is None:
-        uses = function._lockstep_names = {}
-    uses[name] = uses.get(name, 0) + 1
-    return name if uses[name] == 1 else f"{name}/{uses[name]}"
+    return ops.numbered_in(function, name)
 
 
 def serve_graphs(function):

@@ -96,6 +96,17 @@ def ahead_step(inputs, targets):
     return later
 
 
+def twice_step(inputs, targets):
+    """Two gradients through the same inner one."""
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape() as inner:
+            loss = tf.reduce_mean((net(inputs) - targets) ** 2)
+        slopes = inner.gradient(loss, net.out)
+        first, second = tf.reduce_sum(slopes**2), tf.reduce_mean(slopes**3)
+    net.hidden.assign_sub(0.02 * (outer.gradient(first, net.hidden) - 3 * outer.gradient(second, net.hidden)))
+    return loss
+
+
 def update(grads):
     names = {"hidden": net.hidden, "out": net.out}
     pairs = zip(grads, net.trainable_variables) if isinstance(grads, tuple) else [(grads[n], v) for n, v in names.items()]
@@ -103,7 +114,7 @@ def update(grads):
         variable.assign_sub(tf.cast(0.1, grad.dtype) * grad)
 
 
-for step in (penalty_step, persistent_step, looking_step, loop_step, ahead_step):
+for step in (penalty_step, persistent_step, looking_step, loop_step, ahead_step, twice_step):
     if sys.argv[1] == "function":
         step = tf.function(step)
     for epoch in range(2):
