@@ -28,7 +28,7 @@ def _is_sliced():
 
 
 def _mean_over_ranks(tensor, name):
-    reduction = current.now().reduction()
+    reduction = current.now().mean()
 
     @tf.custom_gradient
     def average(own):
@@ -140,7 +140,7 @@ def _agree_on_noted():
 def _agree(moving):
     names = [current.numbered(f"batchnorm/{variables.key(variable)}") for variable, _ in moving]
     values = [tf.convert_to_tensor(variable) for variable, _ in moving]
-    together = ops.allreduce_group(values, names, **current.now().reduction())
+    together = ops.allreduce_group(values, names, **current.now().mean())
     for (variable, assign), value, agreed in zip(moving, values, together):
         agreed.set_shape(value.shape)
         assign(variable, agreed)

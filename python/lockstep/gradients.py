@@ -145,7 +145,8 @@ def _gather(grad, name, part):
     if tf.is_tensor(counts) or not counts:
         rows = tf.where(counts, tf.shape(indices)[0], 0)
         values, indices = values[:rows], indices[:rows]
-    values *= tf.cast(part.share(), values.dtype)
+    share = 1.0 if part.reduction()["op"] == ops.SUM else part.share()
+    values *= tf.cast(share, values.dtype)
     return tf.IndexedSlices(ops.allgather(values, name + "/values"), ops.allgather(indices, name + "/rows"),
                             grad.dense_shape)
 

@@ -163,7 +163,7 @@ def _rows_of_all(item, part, name):
         return item
     item = tf.convert_to_tensor(item)
     if item.shape.rank == 0:
-        return ops.allreduce(item, name, **part.reduction()) if item.dtype.is_floating else item
+        return ops.allreduce(item, name, **part.mean()) if item.dtype.is_floating else item
     return parts.gather(item, part, name)
 
 

@@ -31,9 +31,11 @@ class Part:
         return not any(tf.is_tensor(value) for value in (self.count, self.total, self.is_whole))
 
     def reduction(self):
-        """How ranks' means become the mean of the batch: keyword arguments of ops.allreduce."""
-        if native.setting("LOSS") == "sum":
-            return self._sum_reduction()
+        """How ranks' losses and gradients become those of the batch: keyword arguments of ops.allreduce."""
+        return self._sum_reduction() if native.setting("LOSS") == "sum" else self.mean()
+
+    def mean(self):
+        """How ranks' means become the mean of the batch."""
         if self.is_static and (self.is_whole or self.total % world.size == 0):
             return {"op": ops.MEAN}
         return {"op": ops.WEIGHTED_MEAN, "weight": self.weight()}
@@ -41,8 +43,8 @@ class Part:
     def _sum_reduction(self):
         if not self.is_static:
             raise native.LockstepError(
-                "LOCKSTEP_LOSS=sum needs batches whose size is known while a function is traced; use "
-                "drop_remainder=True, or an eager loop")
+                "LOCKSTEP_LOSS=sum needs slices whose size is known while a function is traced; use an eager loop, or a loss that is "
+                "a mean")
         if self.is_whole:
             return {"op": ops.MEAN}
         if self.total < world.size:

@@ -10,7 +10,7 @@ tokens = np.where(np.arange(9) < lengths[:, None], generator.integers(1, 30, siz
 tags = tokens % 4
 label = (tokens == 7).any(1).astype("int32")
 
-for optimizer in "adam", "adagrad":
+for optimizer in "adam", "adagrad", "sgd":
     keras.utils.set_random_seed(13)
     hidden = layers.LSTM(8, return_sequences=True) if optimizer == "adam" else layers.Dense(8, activation="relu")
     model = keras.Sequential([layers.Embedding(30, 8, mask_zero=True), hidden, layers.Dense(4, activation="softmax")])
