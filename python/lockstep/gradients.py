@@ -61,7 +61,7 @@ def reduce(grads, sources, part=None):
     for i, name in zip(chosen, names):
         if isinstance(grads[i], tf.IndexedSlices):
             result[i] = _reduce_sparse(grads[i], name, part)
-    reduced = _reduce_dense([grads[i] for i, _ in dense], [name for _, name in dense], part.reduction())
+    reduced = _reduce_dense([grads[i] for i, _ in dense], [name for _, name in dense], part)
     for (i, _), grad in zip(dense, reduced):
         result[i] = grad
     return nan.checked(result, sources)
@@ -74,13 +74,13 @@ def _name(variable):
     return current.numbered(f"{ops.GRADIENT}{variables.key(variable)}")
 
 
-def _reduce_dense(grads, names, reduction):
+def _reduce_dense(grads, names, part):
     """float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
     too large, where the gradient of the batch is neither."""
-    wide = [tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad for grad in grads]
+    wide = [part.given(tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad) for grad in grads]
     reduced = list(wide)
     for chosen in _together(wide):
-        together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **reduction)
+        together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **part.reduction())
         for i, after in zip(chosen, together):
             after.set_shape(grads[i].shape)
             reduced[i] = after
@@ -120,7 +120,7 @@ def _reduce_sparse(grad, name, part):
     how = native.setting("SPARSE")
     if how == "dense" or ops.is_in_xla():
         dense = tf.convert_to_tensor(grad)
-        return _reduce_dense([dense], [name], part.reduction())[0]
+        return _reduce_dense([dense], [name], part)[0]
     if how == "sum" or (how == "auto" and not _keeps_equal_rows()):
         return _fewest_bytes(_sum_equal_rows(grad), name, part)
     together = _gather(grad, name, part)
@@ -145,8 +145,7 @@ def _gather(grad, name, part):
     if tf.is_tensor(counts) or not counts:
         rows = tf.where(counts, tf.shape(indices)[0], 0)
         values, indices = values[:rows], indices[:rows]
-    share = 1.0 if part.reduction()["op"] == ops.SUM else part.share()
-    values *= tf.cast(share, values.dtype)
+    values *= tf.cast(part.share_of_gradient(), values.dtype)
     return tf.IndexedSlices(ops.allgather(values, name + "/values"), ops.allgather(indices, name + "/rows"),
                             grad.dense_shape)
 
@@ -193,7 +192,7 @@ def _fewest_bytes(grad, name, part):
 
     def dense():
         whole = tf.convert_to_tensor(grad)
-        reduced = _reduce_dense([whole], [name + "/dense"], part.reduction())[0]
+        reduced = _reduce_dense([whole], [name + "/dense"], part)[0]
         return reduced, tf.range(tf.shape(reduced)[0], dtype=grad.indices.dtype)
 
     few = rows < tf.cast(grad.dense_shape[0], tf.int64)

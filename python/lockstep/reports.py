@@ -60,7 +60,8 @@ def _with_numbers_of_all(result):
     numbers = [i for i, value in enumerate(flat) if _is_number(value)]
     own = [flat[i] for i in numbers]
     names = [current.numbered("number") for _ in own]
-    reduced = ops.allreduce_group([tf.stop_gradient(value) for value in own], names, **current.now().reduction())
+    part = current.now()
+    reduced = ops.allreduce_group([part.given(tf.stop_gradient(value)) for value in own], names, **part.reduction())
     for i, value, number in zip(numbers, own, reduced):
         number.set_shape(())
         flat[i] = _with_derivative_of(value, number)
@@ -85,6 +86,7 @@ def note_target(target):
     if part.is_whole and not parts.is_left_alone():
         return
     numbers = [value for value in tf.nest.flatten(target) if _is_number(value)]
-    reduced = ops.allreduce_group(numbers, [f"number/{i}" for i in range(len(numbers))], **part.reduction())
+    names = [f"number/{i}" for i in range(len(numbers))]
+    reduced = ops.allreduce_group([part.given(number) for number in numbers], names, **part.reduction())
     for value, number in zip(numbers, reduced):
         value._lockstep_number = number

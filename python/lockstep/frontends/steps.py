@@ -80,7 +80,7 @@ def _global_number(name, value, part):
     value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
     if value.shape.rank != 0 or not value.dtype.is_floating:
         return value
-    return ops.allreduce(value, f"log/{name}", **part.reduction())
+    return ops.allreduce(part.given(value), f"log/{name}", **part.reduction())
 
 
 # ---- losses --------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def sum_as_mean(loss):
 def divided_by_all(own, what):
     """own / the mean of all ranks' own.  Losses have no names; they come in the same order on all ranks."""
     part = current.now()
-    together = ops.allreduce(own, current.numbered(f"loss/{what}"), **part.reduction())
+    together = ops.allreduce(own, current.numbered(f"loss/{what}"), **part.mean())
     return tf.stop_gradient(tf.math.divide_no_nan(own, together))
 
 

@@ -41,16 +41,17 @@ class Part:
         return {"op": ops.WEIGHTED_MEAN, "weight": self.weight()}
 
     def _sum_reduction(self):
+        return {"op": ops.MEAN if self.is_static and self.is_whole else ops.SUM}
+
+    def given(self, value):
+        """What this rank gives to reduction().  In the sum of a loss that is a sum, what was computed on a row that was lent does
+        not count, and what every rank has counts once."""
+        if native.setting("LOSS") != "sum" or (self.is_static and (self.is_whole or self.count > 0)):
+            return value
+        factor = tf.cast(tf.cast(self.count, tf.int64) > 0, tf.float64)
         if not self.is_static:
-            raise native.LockstepError(
-                "LOCKSTEP_LOSS=sum needs slices whose size is known while a function is traced; use an eager loop, or a loss that is "
-                "a mean")
-        if self.is_whole:
-            return {"op": ops.MEAN}
-        if self.total < world.size:
-            raise native.LockstepError(f"LOCKSTEP_LOSS=sum with a batch of {self.total} on {world.size} ranks: a rank "
-                                       "without samples would add those of another")
-        return {"op": ops.SUM}
+            factor = tf.where(self.is_whole, tf.constant(1 / world.size, tf.float64), factor)
+        return tf.math.multiply_no_nan(value, tf.cast(factor, value.dtype))
 
     def weight(self):
         """This rank's weight in a mean over the samples of the batch."""
@@ -70,6 +71,14 @@ class Part:
             return _share_of_whole() if self.is_whole else self.count / self.total
         share = tf.math.divide_no_nan(tf.cast(self.count, tf.float64), tf.cast(self.total, tf.float64))
         return tf.where(self.is_whole, tf.constant(_share_of_whole(), tf.float64), share)
+
+    def share_of_gradient(self):
+        """By which rows of gradients are multiplied before they are put together."""
+        if native.setting("LOSS") != "sum":
+            return self.share()
+        if self.is_static:
+            return _share_of_whole() if self.is_whole else 1.0
+        return tf.where(self.is_whole, tf.constant(_share_of_whole(), tf.float64), tf.constant(1.0, tf.float64))
 
 
 def is_left_alone():

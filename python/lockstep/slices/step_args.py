@@ -114,4 +114,4 @@ def _mean(function, i, value, part):
     if not value.dtype.is_floating:
         raise native.LockstepError(f"{_name(function)}() returns whole numbers that are not rows of the batch: they cannot be put "
                                    "together from slices. LOCKSTEP_STEP_ARGS=whole computes whole batches on every rank")
-    return ops.allreduce(value, f"step/{_name(function)}/{i}", **part.reduction())
+    return ops.allreduce(part.given(value), f"step/{_name(function)}/{i}", **part.reduction())

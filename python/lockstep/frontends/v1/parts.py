@@ -21,9 +21,12 @@ class GraphPart(Part):
     def reduction(self):
         return {"op": ops.MEAN} if native.setting("LOSS") == "sum" else super().reduction()
 
-    def share(self):
+    def given(self, value):
+        return value
+
+    def share_of_gradient(self):
         if native.setting("LOSS") != "sum":
-            return super().share()
+            return self.share()
         return tf.where(self.is_whole, tf.constant(float(world.is_root()), tf.float64), 1.0 / world.size)
 
 
