@@ -78,9 +78,9 @@ def _reduce_dense(grads, names, part):
     """float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
     too large, where the gradient of the batch is neither."""
     wide = [part.given(tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad) for grad in grads]
-    reduced = list(wide)
+    reduced, reduction = list(wide), part.reduction()
     for chosen in _together(wide):
-        together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **part.reduction())
+        together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **reduction)
         for i, after in zip(chosen, together):
             after.set_shape(grads[i].shape)
             reduced[i] = after
