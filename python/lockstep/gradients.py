@@ -145,7 +145,7 @@ def _gather(grad, name, part):
     if tf.is_tensor(counts) or not counts:
         rows = tf.where(counts, tf.shape(indices)[0], 0)
         values, indices = values[:rows], indices[:rows]
-    values *= tf.cast(part.share_of_gradient(), values.dtype)
+    values *= ops.exact(part.share_of_gradient(), values.dtype)
     return tf.IndexedSlices(ops.allgather(values, name + "/values"), ops.allgather(indices, name + "/rows"),
                             grad.dense_shape)
 

@@ -146,7 +146,7 @@ def _weigh_batch_figure(kit, part, self, args, kwargs):
     if not set(kwargs) <= {"sample_weight"} or tf.convert_to_tensor(args[0]).shape.rank != 0:
         return args, kwargs
     is_full = part.is_static and part.share() == 1.0
-    return args, kwargs if is_full else {"sample_weight": tf.cast(part.share(), self.dtype or "float32")}
+    return args, kwargs if is_full else {"sample_weight": ops.exact(part.share(), self.dtype or "float32")}
 
 
 def _all_rows(arguments, part, name):

@@ -64,6 +64,11 @@ def _lasting():
         yield
 
 
+def exact(number, dtype):
+    """tf.cast(), but a number of Python is not made a float32 on the way."""
+    return tf.cast(number, dtype) if tf.is_tensor(number) else tf.constant(number, dtype)
+
+
 # ---- what is common to the reductions ------------------------------------------------------------------------
 
 def _operation(op, weight):
@@ -74,7 +79,7 @@ def _operation(op, weight):
         return op, tf.constant(1.0, tf.float64)
     if op not in (MEAN, WEIGHTED_MEAN):
         raise ValueError(f"a weight goes with a mean, not with op='{op}'")
-    return WEIGHTED_MEAN, tf.cast(weight, tf.float64)
+    return WEIGHTED_MEAN, exact(weight, tf.float64)
 
 
 def _is_float32(scale):
@@ -249,7 +254,7 @@ def _reduce_scatter_gradient(op, grad):
     operation, weight, prescale, postscale = _reduce_attributes(op)
     name = _gradient_name(op)
     check_gradient(operation, [name])
-    gathered = allgather(grad, name) * tf.cast(prescale * postscale, grad.dtype)
+    gathered = allgather(grad, name) * exact(prescale * postscale, grad.dtype)
     gathered.set_shape(op.inputs[0].shape)
     if operation == MEAN:
         gathered /= tf.cast(native.size(), grad.dtype)
