@@ -272,7 +272,7 @@ LS_API ls_status_t ls_join(ls_context_h ctx);
     X(ns_reduce, "nanoseconds reducing")                                                       \
     X(ns_wait, "nanoseconds in which buckets were open and nothing could be done")             \
     X(ns_open, "nanoseconds in which requests were open")                                      \
-    X(ns_exposed, "of these, those after the last request was given: no computing hid them")
+    X(ns_exposed, "of these, those after the last request of a step was given: no computing hid them")
 
 typedef struct ls_counters {
 #define LS_COUNTER_FIELD(_name, _help) uint64_t _name;

@@ -58,6 +58,8 @@ typedef struct ls_waiting {
     uint32_t bell_key;
     bool     is_armed; /* the bell knows that this thread is about to sleep */
     uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
+    uint64_t round;                   /* ls_schedule_round() of the last */
+    uint64_t unhidden_ns;             /* from the last to its end, unless more of its step follow */
 } ls_waiting_t;
 
 struct ls_context {

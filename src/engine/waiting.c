@@ -41,15 +41,23 @@ static bool is_open(ls_context_h ctx)
     return ctx->works.active != NULL || !ls_schedule_is_idle(ctx->schedule);
 }
 
+/* Computing hides what is reduced while more of the step is to be handed in; what comes after its last is waited for. */
 void ls_waiting_note_given(ls_context_h ctx)
 {
-    ctx->waiting.given_ns = ctx->now_ns;
-    if (ctx->waiting.open_since_ns == 0) {
-        ctx->waiting.open_since_ns = ctx->now_ns;
+    ls_waiting_t  *waiting = &ctx->waiting;
+    const uint64_t round   = ls_schedule_round(ctx->schedule);
+
+    if (round != waiting->round) {
+        LS_COUNT(ctx, ns_exposed, waiting->unhidden_ns);
+    }
+    waiting->round       = round;
+    waiting->unhidden_ns = 0;
+    waiting->given_ns    = ctx->now_ns;
+    if (waiting->open_since_ns == 0) {
+        waiting->open_since_ns = ctx->now_ns;
     }
 }
 
-/* The callers' computing hides what is reduced while they still hand in; what comes after the last is waited for. */
 static void count_open(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
@@ -58,7 +66,7 @@ static void count_open(ls_context_h ctx)
         const uint64_t now = ls_clock_ns();
 
         LS_COUNT(ctx, ns_open, now - waiting->open_since_ns);
-        LS_COUNT(ctx, ns_exposed, now - waiting->given_ns);
+        waiting->unhidden_ns   = now - waiting->given_ns;
         waiting->open_since_ns = 0;
     }
 }

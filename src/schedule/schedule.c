@@ -98,6 +98,14 @@ static void fail_doomed(ls_schedule_h schedule, ls_waiting_t *waiting, ls_schedu
     ls_waiting_release(&schedule->waiting, waiting);
 }
 
+static void count_round(ls_schedule_h schedule, ls_waiting_t *waiting)
+{
+    if (waiting->adopted == NULL || waiting->round == schedule->round) {
+        schedule->round++;
+    }
+    waiting->round = schedule->round;
+}
+
 static void take(ls_schedule_h schedule, ls_schedule_item_t *item)
 {
     ls_waiting_t     *waiting;
@@ -112,6 +120,7 @@ static void take(ls_schedule_h schedule, ls_schedule_item_t *item)
         fail_doomed(schedule, waiting, item);
         return;
     }
+    count_round(schedule, waiting);
     ls_waiting_push(&schedule->waiting, waiting, item);
     if (waiting->first != item) {
         return; /* its turn comes when those before it have run */
@@ -372,6 +381,11 @@ bool ls_schedule_is_idle(ls_schedule_h schedule)
 uint64_t ls_schedule_changes(ls_schedule_h schedule)
 {
     return schedule->num_changes;
+}
+
+uint64_t ls_schedule_round(ls_schedule_h schedule)
+{
+    return schedule->round;
 }
 
 static void dump_names(ls_schedule_h schedule, uint64_t now_ns, int fd)
