@@ -6,7 +6,8 @@ become the mean over the ranks after each step: nothing in the forward pass wait
 LOCKSTEP_SYNC_BATCHNORM the statistics are those of the whole batch, and the results those of one process.
 
 The ranks' losses are averaged with the weight w of their rows, so what flows back through such an average m = sum(w x)
-is the same average: a rank's gradient counts w times in the sum, and dL/dx = w sum(w dL/dm) / w."""
+is the same average: a rank's gradient counts w times in the sum, and dL/dx = w sum(w dL/dm) / w.  Losses that are sums
+(LOCKSTEP_LOSS=sum) are added up, and so is what flows back: dL/dx = w sum(dL/dm)."""
 import contextlib
 import threading
 
@@ -28,17 +29,17 @@ def _is_sliced():
 
 
 def _mean_over_ranks(tensor, name):
-    reduction = current.now().mean()
+    part = current.now()
 
     @tf.custom_gradient
     def average(own):
-        together = ops.allreduce(own, name, **reduction)
+        together = ops.allreduce(own, name, **part.mean())
         together.set_shape(own.shape)
 
         def gradient(grad):
-            back = ops.allreduce(grad, f"{name}/gradient", **reduction)
+            back = ops.allreduce(part.given(grad), f"{name}/gradient", **part.reduction())
             back.set_shape(own.shape)
-            return back
+            return back if native.setting("LOSS") != "sum" else back * ops.exact(part.share_in_mean(), back.dtype)
 
         return together, gradient
 

@@ -103,8 +103,7 @@ def has_rows(loss):
 def sum_as_mean(loss):
     """A loss that was summed over the slice."""
     part = current.now()
-    share = part.share() if part.is_static else tf.where(part.is_whole, tf.constant(1.0, tf.float64), part.share())
-    return tf.math.divide_no_nan(loss, ops.exact(share, loss.dtype))
+    return tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype))
 
 
 def divided_by_all(own, what):

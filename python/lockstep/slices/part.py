@@ -72,6 +72,12 @@ class Part:
         share = tf.math.divide_no_nan(tf.cast(self.count, tf.float64), tf.cast(self.total, tf.float64))
         return tf.where(self.is_whole, tf.constant(_share_of_whole(), tf.float64), share)
 
+    def share_in_mean(self):
+        """The part that this rank's rows have in a mean over the batch."""
+        if self.is_static:
+            return 1.0 if self.is_whole else self.count / self.total
+        return tf.where(self.is_whole, tf.constant(1.0, tf.float64), self.share())
+
     def share_of_gradient(self):
         """By which rows of gradients are multiplied before they are put together."""
         if native.setting("LOSS") != "sum":
