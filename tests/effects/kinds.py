@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file in every way that Keras 3 and TensorFlow 2 have, each kind in a folder of its own."""
 import bz2
+import gzip
+import logging
 import os
+import pathlib
 import tarfile
+import zipfile
+from io import open as open_text
 
 import keras
 import numpy as np
@@ -55,3 +60,20 @@ with tarfile.open("archive/plain.tar.bz2") as archive:
     archive.extractall("archive", filter="data")
 with bz2.open("archive/text.bz2", "wt") as file:
     file.write("1")
+with gzip.open("archive/text.gz", "wt") as file:
+    file.write("1")
+with zipfile.ZipFile("archive/plain.zip", "w") as archive:
+    archive.write("plain/text")
+os.makedirs("library")
+with open_text("library/io", "w") as file:
+    file.write("1")
+pathlib.Path("library/pathlib").write_text("1")
+logging.FileHandler("library/logging").emit(logging.makeLogRecord({"msg": "1"}))
+os.makedirs("numpy")
+np.savetxt("numpy/plain.txt", x)
+np.savetxt("numpy/packed.txt.gz", x)
+np.save("numpy/one.npy", x)
+np.savez("numpy/more.npz", x=x, y=y)
+x.tofile("numpy/bytes")
+np.memmap("numpy/mapped", x.dtype, "w+", shape=x.shape)[:] = x
+assert (np.loadtxt("numpy/plain.txt", dtype=x.dtype) == x).all()

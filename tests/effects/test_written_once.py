@@ -42,7 +42,7 @@ def run_script(script, folder, spy):
 @pytest.mark.parametrize("script,kinds", [
     ("kinds.py", {"save", "save-h5", "save-weights", "export", "model-checkpoint", "backup-and-restore", "tensorboard",
                   "csv-logger", "checkpoint", "checkpoint-manager", "saved-model", "summary-writer", "records", "write-file", "plain",
-                  "archive"}),
+                  "archive", "library", "numpy"}),
     pytest.param("kinds_tf_keras.py", {"save", "save-h5", "save-tf", "save-weights", "save-weights-tf", "export", "model-checkpoint",
                                        "tensorboard", "csv-logger"}, marks=pytest.mark.long),
     ("kinds_v1.py", {"saver", "event-writer", "graph", "simple-save", "builder", "monitored"})])

@@ -4,16 +4,17 @@
 Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).
 
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
-they are called; `from os import remove` before TensorFlow was imported keeps the original (tarfile and bz2 keep `open` so, and
-are given the new one).  What a library writes in C by itself (sqlite3, cv2.imwrite) is not seen."""
+they are called.  Modules that took `open` by name before TensorFlow was imported (tarfile, bz2, numpy's savetxt, a script with
+`from io import open`) are given the new one; `from os import remove` keeps the original.  What a library writes in C by itself
+(sqlite3, cv2.imwrite) is not seen."""
 import builtins
 import glob
-import io
 import os
 import shutil
 import socket
 import sys
 import tempfile
+import types
 import weakref
 
 from lockstep import hooks, host, native, world
@@ -21,7 +22,6 @@ from lockstep.effects import journal, listing, overlay
 from lockstep.effects.once import share
 
 PREFIX = ".lockstep-files-"
-_KEPT_OPENS = (("bz2", "_builtin_open"), ("tarfile", "bltn_open"))  # of modules that were imported before
 
 
 def attach(log_folder):
@@ -143,11 +143,15 @@ def _attach_root():
 
 
 def _replace_open(function):
+    kept = builtins.open
     hooks.wrap(builtins, "open")(function)
-    io.open = builtins.open
-    for module, name in _KEPT_OPENS:
-        if hasattr(sys.modules.get(module), name):
-            setattr(sys.modules[module], name, builtins.open)
+    # Not in _io, where tempfile looks: its files are each rank's own.  Not in modules that load on first use: they have not taken it.
+    tables = [vars(module) for name, module in list(sys.modules.items()) if type(module) is types.ModuleType and name != "_io"]
+    numpy_openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)
+    tables.append(getattr(numpy_openers, "_file_openers", {}))
+    for table in tables:
+        for name in [name for name, value in list(table.items()) if value is kept]:
+            table[name] = builtins.open
 
 
 # ---- other ranks ---------------------------------------------------------------------------------------------
