@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replaces a function of another package by one that may call the original."""
 import functools
+import sys
+import types
 
 from lockstep import world
 
@@ -25,6 +27,29 @@ def wrap(owner, name):
         return function
 
     return decorate
+
+
+def hand_on(owners):
+    """Modules that took a function of these by name before it was wrapped (`from os import mkdir`) get the one in its place."""
+    new = {}
+    for function in [value for owner in owners for value in vars(owner).values() if hasattr(value, "_lockstep")]:
+        original = function
+        while hasattr(original, "_lockstep"):
+            original = original.__wrapped__
+            new[id(original)] = function
+    for table in _tables_of_names():
+        for name, value in list(table.items()):
+            if id(value) in new:
+                table[name] = new[id(value)]
+
+
+def _tables_of_names():
+    """Not those of posix and _io, where Python itself looks (tempfile: its files are each rank's own); not those of modules
+    that load on first use: they have taken nothing yet."""
+    tables = [vars(module) for name, module in list(sys.modules.items())
+              if type(module) is types.ModuleType and name not in ("posix", "_io")]
+    numpy_openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)  # of savetxt, by ending
+    return [*tables, getattr(numpy_openers, "_file_openers", {})]
 
 
 def ours(function):

@@ -8,6 +8,8 @@ import pathlib
 import tarfile
 import zipfile
 from io import open as open_text
+from os import mkdir, remove, rename
+from shutil import rmtree
 
 import keras
 import numpy as np
@@ -64,10 +66,14 @@ with gzip.open("archive/text.gz", "wt") as file:
     file.write("1")
 with zipfile.ZipFile("archive/plain.zip", "w") as archive:
     archive.write("plain/text")
-os.makedirs("library")
+mkdir("library")
 with open_text("library/io", "w") as file:
     file.write("1")
 pathlib.Path("library/pathlib").write_text("1")
+rename("library/pathlib", "library/renamed")
+remove("library/renamed")
+mkdir("library/folder")
+rmtree("library/folder")
 logging.FileHandler("library/logging").emit(logging.makeLogRecord({"msg": "1"}))
 os.makedirs("numpy")
 np.savetxt("numpy/plain.txt", x)

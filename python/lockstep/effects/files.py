@@ -4,9 +4,8 @@
 Rank 0 works on the real files, and lists what it changes (journal.py).  The others have an overlay (overlay.py).
 
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
-they are called.  Modules that took `open` by name before TensorFlow was imported (tarfile, bz2, numpy's savetxt, a script with
-`from io import open`) are given the new one; `from os import remove` keeps the original.  What a library writes in C by itself
-(sqlite3, cv2.imwrite) is not seen."""
+they are called.  Modules that took such a name before TensorFlow was imported (tarfile, bz2, numpy's savetxt, a script with `from os
+import mkdir`) are given the new function.  What a library writes in C by itself (sqlite3, cv2.imwrite) is not seen."""
 import builtins
 import glob
 import os
@@ -14,7 +13,6 @@ import shutil
 import socket
 import sys
 import tempfile
-import types
 import weakref
 
 from lockstep import hooks, host, native, world
@@ -45,6 +43,7 @@ def attach(log_folder):
         _attach_reading()
         _attach_changes()
         tf_files.attach()
+    hooks.hand_on((builtins, os, shutil, tempfile))
     native.after_stop(_remove_folder, folder)
 
 
@@ -111,7 +110,7 @@ def _attach_root():
             touch(file, journal.REWRITE if "w" in mode else journal.CHANGE)
         return original(file, mode, *args, **kwargs)
 
-    _replace_open(hooked_open)
+    hooks.wrap(builtins, "open")(hooked_open)
 
     @hooks.wrap(os, "open")
     def os_open(original, path, flags, *args, **kwargs):
@@ -142,18 +141,6 @@ def _attach_root():
         hooks.wrap(os, name)(moving)
 
 
-def _replace_open(function):
-    kept = builtins.open
-    hooks.wrap(builtins, "open")(function)
-    # Not in _io, where tempfile looks: its files are each rank's own.  Not in modules that load on first use: they have not taken it.
-    tables = [vars(module) for name, module in list(sys.modules.items()) if type(module) is types.ModuleType and name != "_io"]
-    numpy_openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)
-    tables.append(getattr(numpy_openers, "_file_openers", {}))
-    for table in tables:
-        for name in [name for name, value in list(table.items()) if value is kept]:
-            table[name] = builtins.open
-
-
 # ---- other ranks ---------------------------------------------------------------------------------------------
 
 def _attach_temporary():
@@ -180,7 +167,7 @@ def _attach_open():
             overlay.note_open(file, weakref.ref(opened))
         return opened
 
-    _replace_open(hooked_open)
+    hooks.wrap(builtins, "open")(hooked_open)
 
     @hooks.wrap(os, "open")
     def os_open(original, path, flags, mode=0o777, *, dir_fd=None):
