@@ -29,7 +29,7 @@ def _note(error):
 
 
 def _put_hooks_in_place():
-    from lockstep import audit, following, hooks, means, randomness, reports, summary, variables
+    from lockstep import audit, following, hooks, means, randomness, reports, seeds, summary, variables
     from lockstep.effects import clean_graphs, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.restart import fits
@@ -51,6 +51,7 @@ def _put_hooks_in_place():
     v1_files.attach()
     clean_graphs.attach()
     randomness.attach()
+    seeds.attach()
     audit.attach()
     summary.attach()
     following.attach()

@@ -28,7 +28,7 @@ from tensorflow.python.data.ops import structured_function
 from tensorflow.python.framework import random_seed, tensor_util
 from tensorflow.python.ops import gen_random_ops, gen_stateless_random_ops_v2
 
-from lockstep import hooks, native, ops, world
+from lockstep import hooks, native, ops, seeds, world
 from lockstep.effects.once import follow, share
 from lockstep.slices import current, part as parts
 
@@ -104,6 +104,7 @@ def _attach_python():
 
     @hooks.wrap(random, "seed")
     def seed(original, a=None, *args, **kwargs):
+        seeds.note("random.seed", a)
         return original(_next(128) if a is None else a, *args, **kwargs)
 
 

@@ -52,6 +52,21 @@ MASKS = """
     model.fit(np.ones((16, 8)), np.ones((16, 1)), batch_size=16, verbose=0)
 """
 
+SEEDS = """
+    import os, random
+    import numpy as np
+    import keras
+    import tensorflow as tf
+    seed = os.getpid() if os.environ["SEED_FROM"] == "process" else 5
+    random.seed(5)
+    np.random.seed(seed)
+    tf.random.set_seed(7)
+    x = np.random.default_rng(seed).normal(size=(40, 4))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(x, x[:, :1], batch_size=10, verbose=0)
+"""
+
 
 @pytest.fixture
 def job(tmp_path):
@@ -72,6 +87,15 @@ def job(tmp_path):
         return result, [log.read_text() if log.exists() else "" for log in logs], work / "rank-logs"
 
     return run
+
+
+@pytest.mark.parametrize("seed_from", ["process", "script"])
+def test_seeds_that_differ_are_told(job, seed_from):
+    result, _, _ = job(SEEDS, n=3, SEED_FROM=seed_from)
+    assert result.code == 0, str(result)
+    told = [line for line in result.stderr.splitlines() if "was given other seeds on ranks 1, 2 than on rank 0" in line]
+    expected = ["numpy.random.seed", "numpy.random.default_rng"] if seed_from == "process" else []
+    assert [line.split()[2] for line in told] == expected, result.stderr
 
 
 def test_unseeded_numbers_agree(job):
