@@ -44,10 +44,10 @@ def hand_on(owners):
 
 
 def _tables_of_names():
-    """Not those of posix and _io, where Python itself looks (tempfile: its files are each rank's own); not those of modules
-    that load on first use: they have taken nothing yet."""
+    """Not those of posix and _io, where Python itself looks (tempfile: its files are each rank's own), nor Lockstep's own, which
+    keeps originals to use them; not those of modules that load on first use: they have taken nothing yet."""
     tables = [vars(module) for name, module in list(sys.modules.items())
-              if type(module) is types.ModuleType and name not in ("posix", "_io")]
+              if type(module) is types.ModuleType and name.partition(".")[0] not in ("posix", "_io", "lockstep")]
     numpy_openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)  # of savetxt, by ending
     return [*tables, getattr(numpy_openers, "_file_openers", {})]
 

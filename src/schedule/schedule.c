@@ -21,6 +21,7 @@ ls_status_t ls_schedule_create(const ls_schedule_params_t *params, ls_schedule_h
     }
     schedule         = mem;
     schedule->params = *params;
+    schedule->round  = 1; /* names that were never given have 0 */
     if (params->rank == 0) {
         status = ls_coordinator_create(&schedule->params, &schedule->coordinator);
     }
@@ -100,7 +101,11 @@ static void fail_doomed(ls_schedule_h schedule, ls_waiting_t *waiting, ls_schedu
 
 static void count_round(ls_schedule_h schedule, ls_waiting_t *waiting)
 {
-    if (waiting->adopted == NULL || waiting->round == schedule->round) {
+    if (waiting->adopted == NULL) {
+        schedule->num_alone++; /* must not move the rounds of the others */
+        return;
+    }
+    if (waiting->round == schedule->round) {
         schedule->round++;
     }
     waiting->round = schedule->round;
@@ -385,7 +390,7 @@ uint64_t ls_schedule_changes(ls_schedule_h schedule)
 
 uint64_t ls_schedule_round(ls_schedule_h schedule)
 {
-    return schedule->round;
+    return schedule->round + schedule->num_alone;
 }
 
 static void dump_names(ls_schedule_h schedule, uint64_t now_ns, int fd)

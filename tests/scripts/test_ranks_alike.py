@@ -52,6 +52,16 @@ MASKS = """
     model.fit(np.ones((16, 8)), np.ones((16, 1)), batch_size=16, verbose=0)
 """
 
+LATE_FOLDER = """
+    import os, time
+    import tensorflow as tf
+    import lockstep
+    time.sleep(1 if lockstep.is_root() else 0)
+    os.mkdir("new")
+    os.chdir("new")
+    print(os.path.basename(os.getcwd()))
+"""
+
 SEEDS = """
     import os, random
     import numpy as np
@@ -62,6 +72,7 @@ SEEDS = """
     np.random.seed(seed)
     tf.random.set_seed(7)
     x = np.random.default_rng(seed).normal(size=(40, 4))
+    np.random.default_rng([1, [2, 3]]), random.seed(10**5000)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(x, x[:, :1], batch_size=10, verbose=0)
@@ -96,6 +107,12 @@ def test_seeds_that_differ_are_told(job, seed_from):
     told = [line for line in result.stderr.splitlines() if "was given other seeds on ranks 1, 2 than on rank 0" in line]
     expected = ["numpy.random.seed", "numpy.random.default_rng"] if seed_from == "process" else []
     assert [line.split()[2] for line in told] == expected, result.stderr
+
+
+def test_a_folder_that_rank_0_is_about_to_make_is_waited_for(job):
+    result, logs, _ = job(LATE_FOLDER)
+    assert result.code == 0, str(result)
+    assert result.stdout == "new\n" and "new" in logs[0], str(result)
 
 
 def test_unseeded_numbers_agree(job):

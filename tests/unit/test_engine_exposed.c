@@ -29,20 +29,54 @@ static void take_steps(rank_t *rank, unsigned number)
     }
 }
 
+/* As a graph does: all that is there is handed in, then waited for. */
+static void take_steps_side_by_side(rank_t *rank, unsigned number)
+{
+    static const char *const names[] = {"a", "b", "c"};
+
+    for (unsigned i = 0; i < number; i++) {
+        float values[3] = {0};
+
+        if (rank->index == 1) {
+            usleep(LATE_US);
+        }
+        atomic_store(&rank->num_done, 0);
+        for (unsigned k = 0; k < 3; k++) {
+            const ls_tensor_t tensor = vector(names[k], LS_FLOAT32, &values[k], 1);
+
+            CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &tensor, NULL, on_done, rank), LS_OK);
+        }
+        while (atomic_load(&rank->num_done) < 3) {
+            usleep(50);
+        }
+    }
+}
+
+static void (*steps)(rank_t *rank, unsigned number) = take_steps;
 static double exposed_share; /* of what rank 0 had open */
 
 static void train(rank_t *rank)
 {
     ls_counters_t before, after;
 
-    take_steps(rank, AGREE_STEPS);
+    steps(rank, AGREE_STEPS);
     ls_counters(rank->ctx, &before);
-    take_steps(rank, STEPS);
+    steps(rank, STEPS);
     ls_counters(rank->ctx, &after);
     if (rank->index == 0) {
         CHECK(after.ns_open - before.ns_open > STEPS / 2 * (uint64_t)LATE_US * 1000);
         exposed_share = (double)(after.ns_exposed - before.ns_exposed) / (double)(after.ns_open - before.ns_open);
     }
+}
+
+/* A step in which a new name comes between the others. */
+static void train_after_an_odd_step(rank_t *rank)
+{
+    take_steps(rank, AGREE_STEPS);
+    reduce(rank, "first");
+    reduce(rank, "once");
+    reduce(rank, "last");
+    train(rank);
 }
 
 static void test_waiting_in_the_middle_of_a_step_is_hidden(void)
@@ -63,9 +97,29 @@ static void test_waiting_at_the_end_of_a_step_is_exposed(void)
     CHECK(exposed_share > 0.5);
 }
 
+static void test_waiting_at_the_end_is_exposed_after_an_odd_step(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    late_name = "last";
+    run_ranks(2, train_after_an_odd_step, ranks);
+    CHECK(exposed_share > 0.5);
+}
+
+static void test_waiting_for_all_of_a_step_is_exposed(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    steps = take_steps_side_by_side;
+    run_ranks(2, train, ranks);
+    CHECK(exposed_share > 0.5);
+}
+
 int main(void)
 {
     RUN(test_waiting_in_the_middle_of_a_step_is_hidden);
     RUN(test_waiting_at_the_end_of_a_step_is_exposed);
+    RUN(test_waiting_at_the_end_is_exposed_after_an_odd_step);
+    RUN(test_waiting_for_all_of_a_step_is_exposed);
     return check_report();
 }
