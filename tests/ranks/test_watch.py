@@ -78,9 +78,14 @@ def test_signal_shows_what_waits_for_whom(mpi):
     assert "buckets_replayed" in job.stderr
 
 
+def _waits_lightly(mpi, env):
+    job = run_ranks(mpi, 2, "ranks/watch", ["wait", "1"], env=env)
+    assert job.code == 0, job
+    took = {int(rank): float(percent) for rank, _, percent in WAIT_LINE.findall(job.stdout)}
+    return took[1] < MOST_PERCENT
+
+
 def test_waiting_leaves_the_core_to_others(mpi):
+    """Others on the machine can only add to what waiting takes: one of three looks has to be good."""
     for env in ({}, {"LOCKSTEP_NODE_SIZE": 1}):
-        job = run_ranks(mpi, 2, "ranks/watch", ["wait", "1"], env=env)
-        assert job.code == 0, job
-        took = {int(rank): float(percent) for rank, _, percent in WAIT_LINE.findall(job.stdout)}
-        assert took[1] < MOST_PERCENT, job
+        assert any(_waits_lightly(mpi, env) for _ in range(3)), env
