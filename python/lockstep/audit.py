@@ -86,8 +86,7 @@ def check():
     found = found_variables()
     keys = sorted(found)
     hashes = np.array([_hash(found[key]) for key in keys], np.uint64)
-    names = "\n".join(keys).encode()
-    together = native.hash_memory(hashes.ctypes.data, hashes.nbytes) ^ native.hash_memory(names, len(names))
+    together = native.hash_memory(hashes.ctypes.data, hashes.nbytes) ^ native.hash_text("\n".join(keys))
     own = ctypes.c_int64(together).value
     extremes = ops.allreduce(tf.constant([own, ~own], tf.int64), "audit", op="max").numpy()
     seconds += time.monotonic() - begin
@@ -102,7 +101,7 @@ def _difference(keys, hashes):
 
     None where those that all ranks have are equal: Python frees what the script no longer uses, as an earlier model, on one
     rank sooner than on another."""
-    rows = np.array([_hash_name(key) for key in keys] + hashes.tolist(), np.uint64).view(np.int64)
+    rows = np.array([native.hash_text(key) for key in keys] + hashes.tolist(), np.uint64).view(np.int64)
     lengths = ops.allgather(tf.constant([len(keys)], tf.int64), "audit/number").numpy()
     flat = ops.allgather(tf.constant(rows, tf.int64), "audit/hashes").numpy().view(np.uint64)
     tables, at = [], 0
@@ -111,7 +110,7 @@ def _difference(keys, hashes):
         at += 2 * length
     lines = [f"after step {steps} the ranks do not have the same weights"]
     for key in keys:
-        seen = [table.get(_hash_name(key)) for table in tables]
+        seen = [table.get(native.hash_text(key)) for table in tables]
         if None in seen:
             continue
         usual = max(seen, key=lambda value: (seen.count(value), value == seen[0]))
@@ -124,10 +123,6 @@ def _difference(keys, hashes):
     lines.append("Something in the script gives each rank other values: what is random, read from a clock, a host or a rank's "
                  "own files, and then assigned or used in an update that is not a gradient. LOCKSTEP_AUDIT_STEPS=0 would go on.")
     return "\n".join(lines[:20] + lines[-1:] if len(lines) > 20 else lines)
-
-
-def _hash_name(key):
-    return native.hash_memory(key.encode(), len(key.encode()))
 
 
 def _at_end():

@@ -190,3 +190,8 @@ def transport():
 def hash_memory(address, size):
     """A 64-bit hash of memory: an address, or bytes."""
     return _library().ls_hash(address, size)
+
+
+def hash_text(text):
+    data = text.encode(errors="replace")
+    return hash_memory(data, len(data))

@@ -26,7 +26,7 @@ def note(function, seed):
     text = _text(seed)
     if text is not None:
         before, _ = _given.get(function, (0, ""))
-        _given[function] = (_hash(f"{before} {text}"), text)
+        _given[function] = (native.hash_text(f"{before} {text}"), text)
 
 
 def _text(seed):
@@ -43,10 +43,6 @@ def _text(seed):
     return None
 
 
-def _hash(text):
-    return native.hash_memory(text.encode(errors="replace"), len(text.encode(errors="replace")))
-
-
 def _is_first():
     global _is_compared
     with _lock:
@@ -58,7 +54,7 @@ def _compare():
     if not _is_first() or part.is_left_alone() or not tf.executing_eagerly():
         return
     of_tensorflow = str(context.global_seed())
-    given = {**_given, "tf.random.set_seed": (_hash(of_tensorflow), of_tensorflow)}
+    given = {**_given, "tf.random.set_seed": (native.hash_text(of_tensorflow), of_tensorflow)}
     own = np.array([[given.get(function, (0, ""))[0] for function in _FUNCTIONS]], np.uint64).view(np.int64)
     of_ranks = ops.allgather(tf.constant(own), "seeds").numpy()
     for function, hashes in zip(_FUNCTIONS, of_ranks.T):

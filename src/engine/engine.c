@@ -52,6 +52,7 @@ static void on_run(void *arg, const ls_schedule_run_t *run)
         return;
     }
     note_step(ctx, run);
+    ls_waiting_note_run(ctx, work);
     LS_FLY(ctx, LS_FLIGHT_BEGIN, run->id, run->num_slots, run->slots[0].name);
     if (run->is_replay) {
         LS_COUNT(ctx, buckets_replayed, 1);
@@ -176,12 +177,12 @@ static void take_collective(ls_context_h ctx, ls_request_t *request)
 
     LS_COUNT(ctx, requests, 1);
     LS_COUNT(ctx, bytes_in, signature->count * ls_dtype_size(signature->dtype));
+    ls_waiting_note_given(ctx);
     LS_FLY(ctx, LS_FLIGHT_REQUEST, 0, signature->count * ls_dtype_size(signature->dtype), request->name);
     (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_REQUEST);
     request->item.submitted_ns = ctx->now_ns;
     ctx->needs_tick            = true;
     ls_schedule_submit(ctx->schedule, &request->item, ctx->now_ns);
-    ls_waiting_note_given(ctx);
 }
 
 static void take_request(ls_context_h ctx, ls_request_t *request)

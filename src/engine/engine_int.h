@@ -58,8 +58,8 @@ typedef struct ls_waiting {
     uint32_t bell_key;
     bool     is_armed; /* the bell knows that this thread is about to sleep */
     uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
-    uint64_t round;                   /* ls_schedule_round() of the last */
-    uint64_t unhidden_ns;             /* from the last to its end, unless more of its step follow */
+    uint64_t unhidden_ns; /* from the last request to its end, unless more of its step follow */
+    uint64_t cycle;       /* of agreed buckets: a new one begins where one runs again */
 } ls_waiting_t;
 
 struct ls_context {
@@ -153,6 +153,7 @@ void ls_health_check(ls_context_h ctx);
 /* waiting.c: called after each turn of the loop */
 void ls_waiting_after_turn(ls_context_h ctx, bool moved);
 void ls_waiting_note_given(ls_context_h ctx);
+void ls_waiting_note_run(ls_context_h ctx, ls_work_t *work);
 void ls_waiting_reset(ls_context_h ctx); /* work was finished: the ranks are in step */
 
 /* dump.c */

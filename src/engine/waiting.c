@@ -41,21 +41,30 @@ static bool is_open(ls_context_h ctx)
     return ctx->works.active != NULL || !ls_schedule_is_idle(ctx->schedule);
 }
 
-/* Computing hides what is reduced while more of the step is to be handed in; what comes after its last is waited for. */
 void ls_waiting_note_given(ls_context_h ctx)
 {
-    ls_waiting_t  *waiting = &ctx->waiting;
-    const uint64_t round   = ls_schedule_round(ctx->schedule);
+    ctx->waiting.given_ns = ctx->now_ns;
+    if (ctx->waiting.open_since_ns == 0) {
+        ctx->waiting.open_since_ns = ctx->now_ns;
+    }
+}
 
-    if (round != waiting->round) {
+/*
+ * Computing hides what is reduced while more of the step is to be handed in; what comes after its last is waited for.  A step
+ * runs each agreed bucket once, so the next one begins where one runs again; buckets that are not agreed on are steps by
+ * themselves.  Where a bucket runs twice in a step this is an estimate.
+ */
+void ls_waiting_note_run(ls_context_h ctx, ls_work_t *work)
+{
+    ls_waiting_t *waiting = &ctx->waiting;
+    const bool    is_again = work->is_replay && work->cycle == waiting->cycle;
+
+    if (is_again || !work->is_replay) {
         LS_COUNT(ctx, ns_exposed, waiting->unhidden_ns);
     }
-    waiting->round       = round;
+    waiting->cycle += is_again;
     waiting->unhidden_ns = 0;
-    waiting->given_ns    = ctx->now_ns;
-    if (waiting->open_since_ns == 0) {
-        waiting->open_since_ns = ctx->now_ns;
-    }
+    work->cycle          = waiting->cycle;
 }
 
 static void count_open(ls_context_h ctx)

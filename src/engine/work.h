@@ -26,6 +26,7 @@ typedef struct ls_work {
     bool            is_retired; /* its bucket was given up while it was under way */
     uint32_t        id, iteration;
     uint64_t        epoch; /* for ls_schedule_finished */
+    uint64_t        cycle; /* of ls_waiting_t, in which its bucket ran last */
     ls_signature_t  signature; /* of the first slot */
     uint32_t        num_slots;
     ls_request_t  **requests;   /* per slot; NULL: this rank gives nothing */

@@ -88,7 +88,6 @@ ls_status_t ls_adopted_create(ls_schedule_h schedule, const ls_message_bucket_t 
         adopted->waiting[i]->adopted     = adopted;
         adopted->waiting[i]->slot        = i;
         adopted->waiting[i]->is_reported = false; /* such a report is ignored by the coordinator */
-        adopted->waiting[i]->round       = (adopted->waiting[i]->first == NULL) ? 0 : schedule->round;
         adopted->slots[i].name           = adopted->waiting[i]->name;
         adopted->slots[i].signature      = names[i].signature;
     }

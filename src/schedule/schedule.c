@@ -21,7 +21,6 @@ ls_status_t ls_schedule_create(const ls_schedule_params_t *params, ls_schedule_h
     }
     schedule         = mem;
     schedule->params = *params;
-    schedule->round  = 1; /* names that were never given have 0 */
     if (params->rank == 0) {
         status = ls_coordinator_create(&schedule->params, &schedule->coordinator);
     }
@@ -99,18 +98,6 @@ static void fail_doomed(ls_schedule_h schedule, ls_waiting_t *waiting, ls_schedu
     ls_waiting_release(&schedule->waiting, waiting);
 }
 
-static void count_round(ls_schedule_h schedule, ls_waiting_t *waiting)
-{
-    if (waiting->adopted == NULL) {
-        schedule->num_alone++; /* must not move the rounds of the others */
-        return;
-    }
-    if (waiting->round == schedule->round) {
-        schedule->round++;
-    }
-    waiting->round = schedule->round;
-}
-
 static void take(ls_schedule_h schedule, ls_schedule_item_t *item)
 {
     ls_waiting_t     *waiting;
@@ -125,7 +112,6 @@ static void take(ls_schedule_h schedule, ls_schedule_item_t *item)
         fail_doomed(schedule, waiting, item);
         return;
     }
-    count_round(schedule, waiting);
     ls_waiting_push(&schedule->waiting, waiting, item);
     if (waiting->first != item) {
         return; /* its turn comes when those before it have run */
@@ -386,11 +372,6 @@ bool ls_schedule_is_idle(ls_schedule_h schedule)
 uint64_t ls_schedule_changes(ls_schedule_h schedule)
 {
     return schedule->num_changes;
-}
-
-uint64_t ls_schedule_round(ls_schedule_h schedule)
-{
-    return schedule->round + schedule->num_alone;
 }
 
 static void dump_names(ls_schedule_h schedule, uint64_t now_ns, int fd)

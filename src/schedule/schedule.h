@@ -146,13 +146,6 @@ bool ls_schedule_is_idle(ls_schedule_h schedule);
 /* Buckets adopted and given up so far. */
 uint64_t ls_schedule_changes(ls_schedule_h schedule);
 
-/*
- * The number of the round that the newest item belongs to.  A step gives each of its names once, so the next begins where
- * a name comes again.  A name that is not agreed on, as everything in the first step, is a round of its own.  Where a step
- * gives a name twice, or other threads give names meanwhile, rounds begin elsewhere: what is counted by them is then an estimate.
- */
-uint64_t ls_schedule_round(ls_schedule_h schedule);
-
 /* Live buckets, what waits, for whom. */
 void ls_schedule_dump(ls_schedule_h schedule, uint64_t now_ns, int fd);
 

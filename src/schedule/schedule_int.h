@@ -20,7 +20,6 @@ struct ls_schedule {
     uint64_t             epoch;       /* broadcasts processed */
     uint64_t             finished;    /* newest epoch of which a run was finished */
     uint64_t             num_changes;
-    uint64_t             round, num_alone; /* see ls_schedule_round() */
     ls_waiting_list_t    waiting;
     uint32_t             num_live;
     struct ls_adopted   *live[LS_SCHEDULE_NUM_ADOPTED];

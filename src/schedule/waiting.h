@@ -18,7 +18,6 @@ typedef struct ls_waiting {
     ls_schedule_item_t *first, *last;
     struct ls_adopted  *adopted; /* the bucket it belongs to, or NULL */
     uint32_t            slot;
-    uint64_t            round; /* of the schedule, when it was last handed in */
     bool                is_listed;   /* among those to report */
     bool                is_reported; /* the coordinator was told of the first item */
     bool                is_marked;   /* by whoever checks a list for doubles */

@@ -68,12 +68,12 @@ def test_ranks_are_ranks_where_the_command_itself_would_take_part(mpi, tmp_path,
 
 def test_lines_of_ranks_stay_whole(mpi, tmp_path):
     """print() hands its words over one by one.  Where the machine is busy, the terminal that mpirun reads from may still cut a
-    line at the end of a piece; with words mixed there are hundreds of such lines."""
+    line at the end of a piece, one in a thousand; with words mixed they are one in ten."""
     (tmp_path / "words.py").write_text("for number in range(500):\n    print(*'abcdefgh')\n")
     result = lockstep(mpi, "run", "-n", 2, "--output", "all", "words.py", cwd=tmp_path,
                       env={"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/site'}"})
     assert (result.code, len(result.out)) == (0, 1000 * len("a b c d e f g h\n")), str(result)
-    assert result.out.splitlines().count("a b c d e f g h") >= 980, str(result)
+    assert result.out.splitlines().count("a b c d e f g h") >= 990, str(result)
 
 
 def test_cores_are_divided_and_threads_match_them(mpi, script):
