@@ -39,15 +39,20 @@ void ls_gate_open(ls_gate_t *gate)
 void ls_bell_init(ls_bell_t *bell)
 {
     atomic_init(&bell->rings, 0);
-    atomic_init(&bell->sleeping, 0);
+    atomic_init(&bell->state, LS_BELL_AWAKE);
 }
 
-uint32_t ls_bell_listen(ls_bell_t *bell)
+uint32_t ls_bell_listen(ls_bell_t *bell, ls_bell_state_t state)
 {
-    /* Sequentially consistent, against the same in ring(): either the ringer sees `sleeping`, or the
+    /* Sequentially consistent, against the same in ring(): either the ringer sees the state, or the
      * sleeper, who looks for work after this, sees the work. */
-    atomic_store(&bell->sleeping, 1);
+    atomic_store(&bell->state, state);
     return atomic_load(&bell->rings);
+}
+
+ls_bell_state_t ls_bell_hush(ls_bell_t *bell)
+{
+    return (ls_bell_state_t)atomic_exchange(&bell->state, LS_BELL_AWAKE);
 }
 
 void ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns)
@@ -60,13 +65,23 @@ void ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns)
         /* Interrupted, timed out, word changed: all of them mean "look again". */
         (void)futex(&bell->rings, FUTEX_WAIT, key, &limit);
     }
-    atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&bell->state, LS_BELL_AWAKE, memory_order_relaxed);
+}
+
+static void ring(ls_bell_t *bell, ls_bell_state_t from)
+{
+    atomic_fetch_add(&bell->rings, 1);
+    if (atomic_load(&bell->state) >= from) {
+        (void)futex(&bell->rings, FUTEX_WAKE, 1, NULL);
+    }
 }
 
 void ls_bell_ring(ls_bell_t *bell)
 {
-    atomic_fetch_add(&bell->rings, 1);
-    if (atomic_load(&bell->sleeping) != 0) {
-        (void)futex(&bell->rings, FUTEX_WAKE, 1, NULL);
-    }
+    ring(bell, LS_BELL_IDLE);
+}
+
+void ls_bell_ring_softly(ls_bell_t *bell)
+{
+    ring(bell, LS_BELL_WAITING);
 }

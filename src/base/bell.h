@@ -9,6 +9,9 @@
  *
  * A ring after listen() makes sleep() return at once, so no ring is lost.  Ringing costs a system
  * call only when the owner really sleeps.  The memory may be shared between processes.
+ *
+ * Who sleeps with nothing begun (idle) cannot use what others send for work to come: a soft ring is counted, and
+ * seen by the next look, but wakes only an owner who waits for it.
  */
 #ifndef LS_BASE_BELL_H
 #define LS_BASE_BELL_H
@@ -18,13 +21,20 @@
 
 typedef struct ls_bell {
     _Atomic uint32_t rings;    /* the futex word */
-    _Atomic uint32_t sleeping; /* 1 while the owner is in, or about to enter, sleep() */
+    _Atomic uint32_t state;    /* not awake while the owner is in, or about to enter, sleep() */
 } ls_bell_t;
 
+typedef enum ls_bell_state { LS_BELL_AWAKE, LS_BELL_IDLE, LS_BELL_WAITING } ls_bell_state_t;
+
 void     ls_bell_init(ls_bell_t *bell);
-uint32_t ls_bell_listen(ls_bell_t *bell);
+uint32_t ls_bell_listen(ls_bell_t *bell, ls_bell_state_t state);
 void     ls_bell_sleep(ls_bell_t *bell, uint32_t key, uint64_t max_ns);
 void     ls_bell_ring(ls_bell_t *bell);
+void     ls_bell_ring_softly(ls_bell_t *bell);
+
+/* Somebody looks for work in the owner's place: nobody need wake it.  Returns what it was; listen() puts it back, and then
+ * one more look is due. */
+ls_bell_state_t ls_bell_hush(ls_bell_t *bell);
 
 /*
  * A gate: one thread waits for one event of which it owns the memory, as on its stack.  Opening touches the

@@ -62,6 +62,10 @@ static const setting_t settings[] = {
     {.name = "SPIN_US", .value = "50", .type = SETTING_UINT, .is_job_wide = false,
      .offset = offsetof(ls_config_t, spin_us),
      .help = "microseconds for which a waiting engine looks for work before it sleeps"},
+    {.name = "GUEST_BYTES", .value = "64k", .type = SETTING_SIZE, .is_job_wide = false,
+     .offset = offsetof(ls_config_t, guest_bytes),
+     .help = "largest bucket that the thread which hands in its last tensor reduces itself, instead of waking the engine "
+             "(ranks of one node only); 0: the engine does everything"},
     {.name = "PATIENCE_MS", .value = "200", .type = SETTING_UINT, .is_job_wide = true,
      .offset = offsetof(ls_config_t, patience_ms),
      .help = "milliseconds after which a bucket that is only partly handed in is cut up and agreed anew"},

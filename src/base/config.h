@@ -41,6 +41,7 @@ typedef struct ls_config {
     double   stall_abort_s;
     size_t   fusion_bytes;
     size_t   stage_bytes;
+    size_t   guest_bytes;
     bool     shm;
     bool     dump_signal;
     bool     record_nudge;

@@ -121,11 +121,13 @@ static const ls_schedule_ops_t schedule_ops = {
 
 bool ls_engine_is_here(ls_context_h ctx)
 {
-    return pthread_equal(pthread_self(), ctx->thread) != 0;
+    return pthread_equal(pthread_self(), ctx->thread) != 0 || ls_guest_is_here(ctx);
 }
 
 void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain)
 {
+    const bool is_data = ((const ls_request_t *)chain)->kind == LS_REQUEST_COLLECTIVE;
+
     atomic_fetch_add_explicit(&ctx->num_giving, 1, memory_order_relaxed);
     while (chain != NULL) {
         ls_queue_link_t *next = chain->next;
@@ -133,7 +135,9 @@ void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain)
         ls_queue_push(&ctx->inbox, chain);
         chain = next;
     }
-    ls_bell_ring(ctx->bell);
+    if (!is_data || !ls_guest_take_turn(ctx)) {
+        ls_bell_ring(ctx->bell);
+    }
     atomic_fetch_sub_explicit(&ctx->num_giving, 1, memory_order_release);
 }
 
@@ -207,7 +211,7 @@ static void take_request(ls_context_h ctx, ls_request_t *request)
     }
 }
 
-static void take_requests(ls_context_h ctx, bool *moved_p)
+void ls_engine_take_requests(ls_context_h ctx, bool *moved_p)
 {
     ls_queue_link_t *link = ls_queue_take_all(&ctx->inbox);
 
@@ -283,7 +287,7 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
     ls_work_end(&ctx->works, work);
 }
 
-static void progress_works(ls_context_h ctx, bool *moved_p)
+void ls_engine_progress(ls_context_h ctx, bool *moved_p)
 {
     ctx->works.shared.budget.is_short = false;
     for (ls_work_t *work = ctx->works.active, *next; work != NULL; work = next) {
@@ -308,23 +312,28 @@ static void progress_works(ls_context_h ctx, bool *moved_p)
 
 /* ---- the thread -------------------------------------------------------------------------------- */
 
-static void turn(ls_context_h ctx)
+void ls_engine_take_messages(ls_context_h ctx, bool *moved_p)
 {
-    bool        moved = false;
-    ls_status_t status;
+    const ls_status_t status = ls_net_progress(ctx->net, moved_p);
 
-    ctx->now_ns = ls_clock_ns();
-    take_requests(ctx, &moved);
-    status = ls_net_progress(ctx->net, &moved);
     if (status != LS_OK) {
         ls_engine_abort(ctx, status, ls_last_error());
     }
+}
+
+static void turn(ls_context_h ctx)
+{
+    bool moved = false;
+
+    ctx->now_ns = ls_clock_ns();
+    ls_engine_take_requests(ctx, &moved);
+    ls_engine_take_messages(ctx, &moved);
     ls_control_receive_all(ctx, &moved);
     if (ctx->needs_tick || ctx->now_ns >= ctx->next_tick_ns) {
         ctx->needs_tick   = false;
         ctx->next_tick_ns = ls_schedule_tick(ctx->schedule, ctx->now_ns);
     }
-    progress_works(ctx, &moved);
+    ls_engine_progress(ctx, &moved);
     if (ctx->now_ns >= ctx->next_health_ns) {
         ls_health_check(ctx);
     }
@@ -433,7 +442,7 @@ static void close_engine(ls_context_h ctx)
         (void)ls_fault_at(&ctx->works.shared.fault, LS_FAULT_STOP);
         ls_control_fail_all(ctx, LS_ERR_STOPPED, ls_status_str(LS_ERR_STOPPED));
     }
-    take_requests(ctx, &moved); /* they fail at once */
+    ls_engine_take_requests(ctx, &moved); /* they fail at once */
     ls_registry_remove(ctx);
     ls_trace_destroy(ctx->trace);
     ls_work_pool_clear(&ctx->works);
@@ -463,9 +472,13 @@ void *ls_engine_main(void *arg)
     status = open_engine(ctx);
     report_start(ctx, status);
     if (status == LS_OK) {
+        pthread_mutex_lock(&ctx->turn_lock);
+        ctx->takes_guests = ls_net_is_for_any_thread(ctx->net);
         while (!ctx->is_finished) {
             turn(ctx);
         }
+        ctx->takes_guests = false;
+        pthread_mutex_unlock(&ctx->turn_lock);
         close_engine(ctx);
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine from inside.  One thread per context does everything; the callers' threads meet it only
- * in `inbox` and the bell.
+ * The engine from inside.  Who has the turn lock does everything: a thread of its own, or, where that sleeps, one that
+ * hands in something small (guest.c).  Otherwise the callers' threads meet it only in `inbox` and the bell.
  *
  *   caller ---- inbox ----> schedule ----> work (weights, then the run) ----> done
  *                              ^   |         ^   |
@@ -35,14 +35,14 @@ typedef enum ls_control_kind {
     LS_CONTROL_BYE_ALL   /* from rank 0: every rank wants to stop */
 } ls_control_kind_t;
 
-/* Counters are written by the engine thread and read by any. */
+/* Counters are written by who has the turn and read by any thread. */
 typedef struct ls_engine_counters {
 #define LS_ENGINE_COUNTER(_name, _help) _Atomic uint64_t _name;
     LS_COUNTER_LIST(LS_ENGINE_COUNTER)
 #undef LS_ENGINE_COUNTER
 } ls_engine_counters_t;
 
-/* Only the engine thread adds, so load and store will do. */
+/* Only who has the turn adds, so load and store will do. */
 #define LS_COUNT(_ctx, _name, _more)                                                                           \
     atomic_store_explicit(&(_ctx)->counters._name,                                                             \
                           atomic_load_explicit(&(_ctx)->counters._name, memory_order_relaxed) + (uint64_t)(_more), \
@@ -57,6 +57,8 @@ typedef struct ls_waiting {
     uint64_t poll_ns;          /* current pause between looks at MPI */
     uint32_t bell_key;
     bool     is_armed; /* the bell knows that this thread is about to sleep */
+    ls_bell_state_t armed_as;
+    uint64_t wakes_ns; /* when a sleep that nobody ends does */
     uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
     uint64_t unhidden_ns; /* from the last request to its end, unless more of its step follow */
     uint64_t cycle;       /* of agreed buckets: a new one begins where one runs again */
@@ -77,6 +79,10 @@ struct ls_context {
     ls_status_t     start_status;
     char            start_message[LS_ENGINE_MESSAGE_ROOM];
 
+    /* The turn: held by the engine thread except where it sleeps or yields, or else by a guest.  The last lock anybody takes:
+     * callbacks run under it. */
+    pthread_mutex_t turn_lock;
+
     /* any thread */
     ls_queue_t           inbox;
     ls_engine_counters_t counters;
@@ -85,12 +91,13 @@ struct ls_context {
     _Atomic uint32_t     num_giving; /* threads inside ls_engine_give(): the bell must stay */
     ls_bell_t           *bell;       /* constant once started */
     ls_watch_h           watch;      /* constant once started; NULL: the only rank, or ranks are threads */
-    ls_flight_ring_t    *flight;     /* the same; written by the engine thread */
+    ls_flight_ring_t    *flight;     /* the same; written by who has the turn */
     _Atomic uint64_t     script_step; /* what ls_step() said; 0: nothing */
     _Atomic bool         expects_unfinite; /* ls_expect_unfinite() */
     _Atomic unsigned     num_unfinite;     /* gradients that were not finite */
 
-    /* owner: engine thread */
+    /* lock: turn_lock */
+    bool               takes_guests; /* between start and end, in a job without MPI */
     ls_net_h           net;
     ls_net_place_t     place; /* constant once started: read by any thread */
     ls_schedule_h      schedule;
@@ -121,11 +128,20 @@ struct ls_context {
 /* engine.c */
 void *ls_engine_main(void *ctx);
 
-/* Is this the engine's own thread, in a callback? */
+/* Has this thread the engine's turn, and so is in a callback? */
 bool ls_engine_is_here(ls_context_h ctx);
 
-/* Hand a chain of requests, ended by NULL, to the engine thread.  Any thread. */
+/* Hand a chain of requests, ended by NULL, to the engine.  Any thread. */
 void ls_engine_give(ls_context_h ctx, ls_queue_link_t *chain);
+
+/* The parts of a turn.  lock: turn_lock */
+void ls_engine_take_requests(ls_context_h ctx, bool *moved_p);
+void ls_engine_take_messages(ls_context_h ctx, bool *moved_p); /* control messages stay */
+void ls_engine_progress(ls_context_h ctx, bool *moved_p);
+
+/* guest.c: take the turn, if it is free and that is wise.  True: nothing is left to wake the engine for. */
+bool ls_guest_take_turn(ls_context_h ctx);
+bool ls_guest_is_here(ls_context_h ctx);
 
 /* control.c */
 void ls_control_send_schedule(ls_context_h ctx, uint32_t to, const void *data, size_t size);
@@ -154,6 +170,8 @@ void ls_health_check(ls_context_h ctx);
 void ls_waiting_after_turn(ls_context_h ctx, bool moved);
 void ls_waiting_note_given(ls_context_h ctx);
 void ls_waiting_note_run(ls_context_h ctx, ls_work_t *work);
+void ls_waiting_count_open(ls_context_h ctx);
+ls_bell_state_t ls_waiting_state(ls_context_h ctx); /* in which to sleep now */
 void ls_waiting_reset(ls_context_h ctx); /* work was finished: the ranks are in step */
 
 /* dump.c */

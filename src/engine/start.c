@@ -114,6 +114,7 @@ static void init_start(ls_context_h ctx)
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&ctx->start_lock, NULL);
+    pthread_mutex_init(&ctx->turn_lock, NULL);
     pthread_cond_init(&ctx->start_cond, &attributes);
     pthread_condattr_destroy(&attributes);
 }
@@ -123,6 +124,7 @@ static void context_destroy(ls_context_h ctx)
     ls_request_destroy(ctx->stop);
     ls_choice_table_destroy(ctx->choices);
     pthread_cond_destroy(&ctx->start_cond);
+    pthread_mutex_destroy(&ctx->turn_lock);
     pthread_mutex_destroy(&ctx->start_lock);
     ls_mem_free(ctx);
 }

@@ -67,7 +67,7 @@ void ls_waiting_note_run(ls_context_h ctx, ls_work_t *work)
     work->cycle          = waiting->cycle;
 }
 
-static void count_open(ls_context_h ctx)
+void ls_waiting_count_open(ls_context_h ctx)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
@@ -112,7 +112,9 @@ static void yield(ls_context_h ctx)
     const uint64_t begin = ls_clock_ns();
     uint64_t       end;
 
+    pthread_mutex_unlock(&ctx->turn_lock);
     sched_yield();
+    pthread_mutex_lock(&ctx->turn_lock);
     end = ls_clock_ns();
     if (end - begin > LATE_YIELD_NS) {
         ctx->waiting.crowded_until_ns = end + CROWDED_NS;
@@ -168,11 +170,36 @@ static void record(ls_context_h ctx)
     }
 }
 
+ls_bell_state_t ls_waiting_state(ls_context_h ctx)
+{
+    return (ctx->works.active == NULL) ? LS_BELL_IDLE : LS_BELL_WAITING;
+}
+
+static void sleep_until_rung(ls_context_h ctx)
+{
+    ls_waiting_t  *waiting = &ctx->waiting;
+    const uint64_t begin = ctx->now_ns, limit = sleep_limit(ctx);
+    const bool     was_open = is_open(ctx);
+
+    waiting->is_armed = false;
+    waiting->wakes_ns = begin + limit;
+    record(ctx);
+    LS_COUNT(ctx, sleeps, 1);
+    pthread_mutex_unlock(&ctx->turn_lock);
+    ls_bell_sleep(ctx->bell, waiting->bell_key, limit);
+    pthread_mutex_lock(&ctx->turn_lock);
+    (void)ls_bell_hush(ctx->bell); /* a guest may have listened in our place since */
+    waiting->wakes_ns = 0;
+    if (was_open) {
+        LS_COUNT(ctx, ns_wait, ls_clock_ns() - begin);
+    }
+}
+
 void ls_waiting_after_turn(ls_context_h ctx, bool moved)
 {
     ls_waiting_t *waiting = &ctx->waiting;
 
-    count_open(ctx);
+    ls_waiting_count_open(ctx);
     if (moved) {
         disarm(ctx);
         waiting->quiet_since_ns = 0;
@@ -185,20 +212,15 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
     if (be_generous(ctx)) {
         return;
     }
-    if (!waiting->is_armed) {
-        if (spin(ctx)) {
-            return;
-        }
+    if (!waiting->is_armed && spin(ctx)) {
+        return;
+    }
+    if (!waiting->is_armed || waiting->armed_as != ls_waiting_state(ctx)) {
         /* One more turn after listening: what came before it must not be slept over. */
-        waiting->bell_key = ls_bell_listen(ctx->bell);
+        waiting->armed_as = ls_waiting_state(ctx);
+        waiting->bell_key = ls_bell_listen(ctx->bell, waiting->armed_as);
         waiting->is_armed = true;
         return;
     }
-    waiting->is_armed = false;
-    record(ctx);
-    LS_COUNT(ctx, sleeps, 1);
-    ls_bell_sleep(ctx->bell, waiting->bell_key, sleep_limit(ctx));
-    if (is_open(ctx)) {
-        LS_COUNT(ctx, ns_wait, ls_clock_ns() - ctx->now_ns);
-    }
+    sleep_until_rung(ctx);
 }

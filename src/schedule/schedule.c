@@ -369,6 +369,11 @@ bool ls_schedule_is_idle(ls_schedule_h schedule)
     return num_items(schedule) == 0;
 }
 
+bool ls_schedule_has_reports(ls_schedule_h schedule)
+{
+    return schedule->waiting.first_listed != NULL;
+}
+
 uint64_t ls_schedule_changes(ls_schedule_h schedule)
 {
     return schedule->num_changes;

@@ -143,6 +143,9 @@ void ls_schedule_abort(ls_schedule_h schedule, ls_status_t status, const char *m
 /* No item is held (waiting for other ranks or other tensors). */
 bool ls_schedule_is_idle(ls_schedule_h schedule);
 
+/* Items came that are not agreed on: the next tick asks the other ranks. */
+bool ls_schedule_has_reports(ls_schedule_h schedule);
+
 /* Buckets adopted and given up so far. */
 uint64_t ls_schedule_changes(ls_schedule_h schedule);
 

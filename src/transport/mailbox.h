@@ -62,9 +62,11 @@ bool ls_mailbox_find_lost(ls_mailbox_h mailbox, uint32_t *rank_p, char *text, si
 void ls_mailbox_mark_gone(ls_mailbox_h mailbox, const char *reason);
 void ls_mailbox_dump(ls_mailbox_h mailbox, int fd);
 
+bool ls_mailbox_has_control(ls_mailbox_h mailbox); /* not yet polled */
+
 /* The two halves of ops->send: one message for several ranks is published to all, then all are rung. */
 ls_status_t ls_mailbox_publish(ls_mailbox_h mailbox, const ls_send_t *send);
-void        ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank); /* after a publish to it */
+void        ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank, bool is_control); /* after a publish to it */
 
 /* self is the mailbox. */
 extern const ls_transport_ops_t ls_mailbox_ops;

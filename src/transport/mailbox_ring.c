@@ -64,9 +64,17 @@ ls_status_t ls_mailbox_publish(ls_mailbox_h mailbox, const ls_send_t *send)
                    });
 }
 
-void ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank)
+/* Data is of use only to a rank that has begun its bucket.  A control message begins something, and where the ring is full
+ * one may stand behind data. */
+void ls_mailbox_ring(ls_mailbox_h mailbox, uint32_t rank, bool is_control)
 {
-    ls_bell_ring(&mailbox->peers[mailbox->index_of[rank]].head->bell);
+    ls_mailbox_peer_t *peer = &mailbox->peers[mailbox->index_of[rank]];
+
+    if (is_control || peer->waiting.count > 0) {
+        ls_bell_ring(&peer->head->bell);
+    } else {
+        ls_bell_ring_softly(&peer->head->bell);
+    }
 }
 
 ls_status_t ls_mailbox_send(void *self, const ls_send_t *send)
@@ -74,7 +82,7 @@ ls_status_t ls_mailbox_send(void *self, const ls_send_t *send)
     const ls_status_t status = ls_mailbox_publish(self, send);
 
     if (status == LS_OK) {
-        ls_mailbox_ring(self, send->peer);
+        ls_mailbox_ring(self, send->peer, send->is_control);
     }
     return status;
 }
@@ -103,7 +111,7 @@ ls_status_t ls_mailbox_answer(void *self, const ls_message_t *message, ls_key_t 
                                        });
 
     if (status == LS_OK) {
-        ls_mailbox_ring(self, message->from);
+        ls_mailbox_ring(self, message->from, false);
     }
     return status;
 }
@@ -279,6 +287,11 @@ void ls_mailbox_release(void *self, ls_message_t *message)
     } else {
         atomic_fetch_sub_explicit(&head->pending, 1, memory_order_release);
     }
+}
+
+bool ls_mailbox_has_control(ls_mailbox_h mailbox)
+{
+    return mailbox->control.count > 0;
 }
 
 bool ls_mailbox_poll_control(void *self, ls_message_t *message_p)

@@ -245,7 +245,7 @@ ls_status_t ls_net_post(ls_net_h net, const ls_send_t *send, const uint32_t *pee
     }
     for (uint32_t i = 0; i < posted; i++) {
         if (net->routes[peers[i]].is_mailbox) {
-            ls_mailbox_ring(net->mailbox, peers[i]);
+            ls_mailbox_ring(net->mailbox, peers[i], send->is_control);
         }
     }
     if (posted < num_peers) {
@@ -333,6 +333,11 @@ bool ls_net_has_unsent(ls_net_h net)
     return net->mailbox != NULL && ls_mailbox_ops.needs_polling(net->mailbox);
 }
 
+bool ls_net_has_control(ls_net_h net)
+{
+    return net->to_self != NULL || (net->mailbox != NULL && ls_mailbox_has_control(net->mailbox));
+}
+
 bool ls_net_needs_polling(ls_net_h net)
 {
     return net->to_self != NULL ||
@@ -343,6 +348,11 @@ bool ls_net_needs_polling(ls_net_h net)
 bool ls_net_has_remote(ls_net_h net)
 {
     return net->has_remote;
+}
+
+bool ls_net_is_for_any_thread(ls_net_h net)
+{
+    return net->remote_ops == NULL;
 }
 
 bool ls_net_find_lost(ls_net_h net, uint32_t *rank_p, char *text, size_t room)

@@ -2,7 +2,7 @@
 /*
  * The net: one rank's view of all the others.  Knows who sits where, picks the transport for each
  * peer, owns the stages.  Two ways to make one: net_mpi (processes of an MPI job) and net_local
- * (threads of this process).  All functions on the engine thread unless said otherwise.
+ * (threads of this process).  All functions by who has the engine's turn unless said otherwise.
  */
 #ifndef LS_TRANSPORT_NET_H
 #define LS_TRANSPORT_NET_H
@@ -83,9 +83,15 @@ bool ls_net_has_unsent(ls_net_h net);
 /* Something is outstanding that no bell announces. */
 bool ls_net_needs_polling(ls_net_h net);
 
+/* Did control messages come that nobody has taken? */
+bool ls_net_has_control(ls_net_h net);
+
 /* True if ranks sit on other nodes: control messages then come without a bell, so an idle engine must
  * look from time to time. */
 bool ls_net_has_remote(ls_net_h net);
+
+/* May other threads than the engine's call these functions, one at a time?  Not where MPI is among the ways. */
+bool ls_net_is_for_any_thread(ls_net_h net);
 
 /* A rank of this node that has left without stopping, with a sentence that says so; false if none.  Where there is
  * a pulse, that knows more. */

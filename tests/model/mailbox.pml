@@ -5,14 +5,14 @@
  * Some senders, each with its own ring in the memory of one receiver, which sleeps on its bell when there is nothing
  * to do.  Every interleaving of their single steps is tried.  To show: each message arrives once, in order and with
  * the bytes that were written; a stage is not written again before it was read; nobody sleeps for ever.  The sleep has
- * no limit here, while the engine's has one: the bell must not need it.
+ * no limit here, while the engine's has one: the bell must not need it.  Soft rings are in guest.pml.
  *
  * One line of Promela is one access to shared memory.  Steps happen in one order for all (sequential consistency): what
  * the code asks of the memory is in its release/acquire pairs and, for the bell, sequentially consistent operations.
  *
  * Each of these breaks it, and the test wants spin to find out:
  *   -DNO_SECOND_LOOK   the receiver does not look for work between listen and sleep
- *   -DWEAK_RING        the ringer looks at `sleeping` before the others see the message (as without sequential consistency)
+ *   -DWEAK_RING        the ringer looks at the bell's state before the others see the message (as without sequential consistency)
  *   -DNO_KERNEL_CHECK  the futex does not compare the word again
  *   -DEARLY_SEQUENCE   the sequence number is stored before the descriptor
  *   -DEARLY_RELEASE    the stage is released before it was read

@@ -25,7 +25,7 @@ def check(model, define, folder):
     return int(errors[1]), result.stdout
 
 
-@pytest.mark.parametrize("model", ["mailbox.pml", "stage.pml"])
+@pytest.mark.parametrize("model", ["guest.pml", "mailbox.pml", "stage.pml"])
 def test_no_interleaving_breaks_it(model, tmp_path):
     errors, output = check(model, None, tmp_path)
     assert errors == 0, output
@@ -33,6 +33,11 @@ def test_no_interleaving_breaks_it(model, tmp_path):
 
 
 @pytest.mark.parametrize("model, define", [
+    ("guest.pml", "NO_LAST_LOOK"),
+    ("guest.pml", "NO_LISTEN"),
+    ("guest.pml", "IDLE_AT_WORK"),
+    ("guest.pml", "SOFT_GIVER"),
+    ("guest.pml", "NO_LOCK"),
     ("mailbox.pml", "NO_SECOND_LOOK"),
     ("mailbox.pml", "WEAK_RING"),
     ("mailbox.pml", "NO_KERNEL_CHECK"),

@@ -193,7 +193,7 @@ static void body_marked(uint32_t rank, uint32_t num_ranks)
         ls_mailbox_mark_gone(mailbox, reason);
     } else {
         /* Sleeping for longer than the test may take: the mark must ring. */
-        const uint32_t key = ls_bell_listen(ls_mailbox_bell(mailbox));
+        const uint32_t key = ls_bell_listen(ls_mailbox_bell(mailbox), LS_BELL_WAITING);
 
         if (!ls_mailbox_find_lost(mailbox, &(uint32_t){0}, (char[8]){0}, 8)) {
             ls_bell_sleep(ls_mailbox_bell(mailbox), key, 50 * LS_NS_PER_S);

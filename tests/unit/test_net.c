@@ -324,7 +324,7 @@ static void body_bell(ls_net_h net, unsigned rank, unsigned num_ranks)
             CHECK_EQ_INT(ls_net_send(net, stage, 1, key, 1, &to, &zero, 1), LS_OK);
         }
         while (!ls_net_match(net, to, key, &message)) {
-            const uint32_t heard = ls_bell_listen(ls_net_bell(net));
+            const uint32_t heard = ls_bell_listen(ls_net_bell(net), LS_BELL_WAITING);
             bool           moved = false;
 
             CHECK_EQ_INT(ls_net_progress(net, &moved), LS_OK);
