@@ -12,9 +12,10 @@
  * How it works, in four sentences.  A request carries a name; the first time the ranks hand in a
  * name they agree on its type, shape and operation, and from the second round on they repeat what
  * they agreed without a word of control traffic.  Requests may come from any thread, and in
- * another order on each rank.  All work is done by one engine thread per context, which calls
- * `done` when the output holds the result.  Where ranks disagree, or one is gone, every rank gets
- * an error whose message names the tensor, the ranks and what each of them had.
+ * another order on each rank.  The work is done by one engine thread per context, or, where that
+ * sleeps and little is to be done, by the thread that hands in; `done` is called when the output
+ * holds the result.  Where ranks disagree, or one is gone, every rank gets an error whose message
+ * names the tensor, the ranks and what each of them had.
  *
  * Threads: every function may be called from any thread, except inside a callback, where only the
  * *_async functions and the queries are allowed.
@@ -118,14 +119,16 @@ typedef struct ls_reduce {
 } ls_reduce_t;
 
 /*
- * Runs on the engine thread when a request has ended.  `message` is "" or says what went wrong;
+ * Runs when a request has ended: on the engine thread, or in a thread that hands in a request,
+ * before that call returns, so the caller must hold no lock which `done` takes
+ * (LOCKSTEP_GUEST_BYTES=0: always on the engine thread).  `message` is "" or says what went wrong;
  * it is valid only during the call.  Must not block: the blocking calls below answer LS_ERR_INVALID
  * here, and ls_stop does nothing.  May hand in more, and may call ls_dump.
  */
 typedef void (*ls_done_fn)(void *arg, ls_status_t status, const char *message);
 
 /*
- * Runs on the engine thread when the lengths of all ranks' parts are known: counts[r] elements
+ * Runs where `done` does when the lengths of all ranks' parts are known: counts[r] elements
  * come from rank r.  Returns room for all of them, or NULL to fail the request.
  */
 typedef void *(*ls_output_fn)(void *arg, const uint64_t *counts, unsigned num_ranks);

@@ -41,7 +41,7 @@ typedef enum ls_fault_action {
     LS_FAULT_ABORT
 } ls_fault_action_t;
 
-/* owner: engine thread */
+/* owner: who has the engine's turn */
 typedef struct ls_fault {
     ls_fault_site_t   site; /* NONE: no fault, or it has happened */
     ls_fault_action_t action;

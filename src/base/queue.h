@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads push, one takes all: the only place where the callers' threads and the engine thread
+ * Many threads push, one at a time takes all: the place where the callers' threads and the engine
  * meet.  Lock-free; the links live in what is queued.
  */
 #ifndef LS_BASE_QUEUE_H

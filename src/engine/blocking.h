@@ -4,7 +4,7 @@
 
 #include "engine/request.h"
 
-/* Hand over a request without callback and sleep until the engine thread has finished it. */
+/* Hand over a request without callback and sleep until the engine has finished it. */
 void ls_blocking_hand_over(ls_context_h ctx, ls_request_t *request);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The asynchronous collectives: check, make a request, hand it to the engine thread. */
+/* The asynchronous collectives: check, make a request, hand it to the engine. */
 #include <string.h>
 
 #include "base/error.h"

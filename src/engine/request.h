@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request: what a caller handed in, from the call to `done`.
- * Made in the caller's thread, then owned by the engine thread.
+ * Made in the caller's thread, then owned by the engine.
  */
 #ifndef LS_ENGINE_REQUEST_H
 #define LS_ENGINE_REQUEST_H
@@ -19,7 +19,7 @@ typedef enum ls_request_kind {
 
 /* Requests that end together. */
 typedef struct ls_request_group {
-    unsigned    num_open; /* owner: engine thread */
+    unsigned    num_open; /* owner: the engine */
     ls_status_t status;
     char       *message; /* of the first failure, or NULL */
     ls_done_fn  done;

@@ -23,7 +23,7 @@
  * Join.  Buckets are given up, and names are run when all ranks that have not joined gave them.
  *
  * This module does no I/O and keeps no time: it is driven by submit, receive and tick, and answers
- * through the table of functions.  All on the engine thread.
+ * through the table of functions.  All by who has the engine's turn.
  */
 #ifndef LS_SCHEDULE_SCHEDULE_H
 #define LS_SCHEDULE_SCHEDULE_H

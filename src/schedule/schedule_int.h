@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schedule of one rank, seen from inside.  Owner of everything: the engine thread. */
+/* The schedule of one rank, seen from inside.  Owner of everything: who has the engine's turn. */
 #ifndef LS_SCHEDULE_SCHEDULE_INT_H
 #define LS_SCHEDULE_SCHEDULE_INT_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One execution of an operator: from compute, on a thread of TensorFlow's, to done, on the engine's.
+ * One execution of an operator: from compute, on a thread of TensorFlow's, to done, on who has the engine's turn.
  *
- *     compute                            engine thread
- *     -------                            -------------
+ *     compute                            engine, or a guest of it
+ *     -------                            ------------------------
  *     ls_call_create   takes `done`
  *     ls_call_input    what to send
  *     ls_call_forward  where to put it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators.  Each compute function prepares a call and hands it over; it returns at once, and the
- * engine thread ends the call.
+ * The operators.  Each compute function prepares a call and hands it over; it returns soon, and the
+ * engine ends the call.
  *
  * They are not stateful, so that TensorFlow runs those of one function side by side.  The attribute in_place
  * keeps Grappler from computing an operator with constant inputs once and for all, on this rank only.

@@ -94,7 +94,7 @@ typedef struct ls_mailbox_peer {
     int64_t            pid;
 } ls_mailbox_peer_t;
 
-/* owner: engine thread, but for find_lost and mark_gone, which only read what connect has set. */
+/* owner: who has the engine's turn, but for find_lost and mark_gone, which only read what connect has set. */
 struct ls_mailbox {
     ls_config_t        config; /* a copy */
     uint32_t           rank, local_rank, local_size;

@@ -24,7 +24,7 @@ typedef struct ls_net_block {
     _Alignas(LS_CACHE_LINE) char data[];
 } ls_net_block_t;
 
-/* owner: engine thread */
+/* owner: who has the engine's turn */
 struct ls_net {
     ls_net_place_t            place;
     char                     *host, *description;

@@ -76,7 +76,7 @@ uint64_t ls_pulse_job(ls_pulse_h pulse);
 /* "rank 3 (process 4711 on node07)" */
 void ls_pulse_describe(ls_pulse_h pulse, uint32_t rank, char *text, size_t room);
 
-/* The recorder of a rank of this board; NULL: not of this board.  Written by that rank's engine thread. */
+/* The recorder of a rank of this board; NULL: not of this board.  Written by who has the turn of that rank's engine. */
 ls_flight_ring_t *ls_pulse_flight(ls_pulse_h pulse, uint32_t rank);
 
 /* Smallest rank of this board. */

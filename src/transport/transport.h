@@ -4,7 +4,7 @@
  *
  * A message is bytes with a key; the receiver asks for "the message with this key from that rank".
  * Keys, not arrival order, match messages, so ranks may start buckets in any order.  All functions
- * run on the engine thread and none of them blocks.
+ * are called by who has the engine's turn (where MPI is: by its thread), and none of them blocks.
  *
  *   sender                                     receiver
  *   stage = ls_net_stage(bytes)                 ls_net_expect(peer, key, bytes)
