@@ -192,13 +192,14 @@ static unsigned long num_sleeps(ls_context_h ctx)
     return (unsigned long)counters.sleeps;
 }
 
-/* Handed in as a group they become one bucket; then one by one.  How often does the engine sleep before the last one? */
+/* Handed in as a group they become one bucket; then one by one.  In how many steps does the engine sleep through until the
+ * last one? */
 static void give_parts(rank_t *rank)
 {
     static const char *const names[PARTS] = {"a", "b", "c", "d", "e", "f"};
     float                    values[PARTS] = {0};
     ls_tensor_t              parts[PARTS];
-    unsigned long            num = 0;
+    unsigned                 num_asleep = 0;
 
     for (unsigned k = 0; k < PARTS; k++) {
         parts[k] = vector(names[k], LS_FLOAT32, &values[k], 1);
@@ -213,13 +214,13 @@ static void give_parts(rank_t *rank)
         before = num_sleeps(rank->ctx);
         atomic_store(&rank->num_done, 0);
         for (unsigned k = 0; k < PARTS; k++) {
-            num += (k == PARTS - 1) ? num_sleeps(rank->ctx) - before : 0;
+            num_asleep += (k == PARTS - 1 && num_sleeps(rank->ctx) == before);
             CHECK_EQ_INT(ls_allreduce_async(rank->ctx, &parts[k], NULL, on_done, rank), LS_OK);
             usleep(1000);
         }
         wait_for_parts(rank, PARTS);
     }
-    rank->value = (float)num / 20;
+    rank->value = (float)num_asleep;
 }
 
 static void test_parts_of_a_bucket_wake_nobody(void)
@@ -227,7 +228,7 @@ static void test_parts_of_a_bucket_wake_nobody(void)
     rank_t ranks[MAX_RANKS];
 
     run_ranks(2, give_parts, ranks);
-    CHECK(ranks[0].value < 1.5 && ranks[1].value < 1.5); /* 5 where each wakes it; the 100 ms of a sleep end now and then */
+    CHECK(ranks[0].value >= 3 && ranks[1].value >= 3); /* of 20, on a machine that is busy; 0 where each part wakes it */
 }
 
 int main(void)
