@@ -3,7 +3,7 @@
  * A bell: one thread sleeps until anybody, in this process or another, rings.
  *
  * The sleeper:                              Anybody else:
- *     key = ls_bell_listen(bell);               make the work visible
+ *     key = ls_bell_listen(bell, state);        make the work visible
  *     if (nothing to do)                        ls_bell_ring(bell);
  *         ls_bell_sleep(bell, key, ns);
  *
@@ -21,7 +21,7 @@
 
 typedef struct ls_bell {
     _Atomic uint32_t rings;    /* the futex word */
-    _Atomic uint32_t state;    /* not awake while the owner is in, or about to enter, sleep() */
+    _Atomic uint32_t state;    /* awake: nobody need be woken; the owner does not sleep, or somebody looks in its place */
 } ls_bell_t;
 
 typedef enum ls_bell_state { LS_BELL_AWAKE, LS_BELL_IDLE, LS_BELL_WAITING } ls_bell_state_t;

@@ -2,7 +2,7 @@
 /*
  * The flight recorder: the last events of one rank, in a ring that costs a few stores per event.
  *
- * One thread writes; anybody reads at any time, also another process when the writer is dead: the ring lies in
+ * One thread at a time writes; anybody reads at any time, also another process when the writer is dead: the ring lies in
  * memory that the ranks of a node share.  An event is eight words, written one by one, so that a reader gets old
  * or new words but never trouble; what it read counts only if the writer has not come round meanwhile.
  */
@@ -52,7 +52,7 @@ typedef struct ls_flight_ring {
     _Atomic uint64_t words[LS_FLIGHT_EVENTS][LS_FLIGHT_WORDS];
 } ls_flight_ring_t; /* zero-initialised: empty */
 
-/* The one writer.  `name` may be NULL. */
+/* By the writer.  `name` may be NULL. */
 void ls_flight_add(ls_flight_ring_t *ring, ls_flight_kind_t kind, uint64_t now_ns, uint32_t id, int64_t value,
                    const char *name);
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -290,6 +291,9 @@ static void finish_work(ls_context_h ctx, ls_work_t *work)
 void ls_engine_progress(ls_context_h ctx, bool *moved_p)
 {
     ctx->works.shared.budget.is_short = false;
+    if (ctx->abort_status != LS_OK) {
+        return; /* what has failed, perhaps in a guest's turn, must not go on: its messages are half taken */
+    }
     for (ls_work_t *work = ctx->works.active, *next; work != NULL; work = next) {
         bool        moved = false;
         ls_status_t status;
@@ -469,6 +473,7 @@ void *ls_engine_main(void *arg)
     ls_status_t  status;
 
     ls_thread_ask_short_slices();
+    (void)ls_floats_enter();
     status = open_engine(ctx);
     report_start(ctx, status);
     if (status == LS_OK) {

@@ -79,8 +79,8 @@ struct ls_context {
     ls_status_t     start_status;
     char            start_message[LS_ENGINE_MESSAGE_ROOM];
 
-    /* The turn: held by the engine thread except where it sleeps or yields, or else by a guest.  The last lock anybody takes:
-     * callbacks run under it. */
+    /* The turn: held by the engine thread except where it sleeps or yields, or else by a guest.  The outermost of our locks:
+     * callbacks run under it, so nobody but the engine's thread waits for it. */
     pthread_mutex_t turn_lock;
 
     /* any thread */

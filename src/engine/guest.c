@@ -12,19 +12,35 @@
  *     the other ranks a few microseconds at most;
  *   - leaves the rest to the engine, and rings for it: what the ranks have to agree on, longer work and waits, MPI, which
  *     only that thread may call, what went wrong, the end.
- * While a guest looks for messages, the other ranks need not wake the engine (ls_bell_hush); when it goes, it listens as
- * the engine had, and looks once more, so no message falls between the two.
+ * While a guest looks for messages, the other ranks need not wake the engine (ls_bell_hush); when it goes, it listens in
+ * the engine's place and looks once more, so no message falls between the two.
+ *
+ * The price: a guest whose core is taken away keeps the turn meanwhile.
  */
 #include "base/clock.h"
+#include "base/floats.h"
+#include "base/log.h"
 #include "engine/engine_int.h"
 
-#define PATIENCE_NS (5 * LS_NS_PER_US)
+#define PATIENCE_NS     (5 * LS_NS_PER_US)
+#define LONGEST_STAY_NS (100 * LS_NS_PER_US) /* of a caller who only wanted to hand in something */
 
-static _Thread_local ls_context_h visited;
+/* Where this thread is a guest, the innermost first: a callback may hand in to another context. */
+typedef struct visit {
+    ls_context_h        ctx;
+    const struct visit *outer;
+} visit_t;
+
+static _Thread_local const visit_t *visits;
 
 bool ls_guest_is_here(ls_context_h ctx)
 {
-    return visited == ctx;
+    const visit_t *visit = visits;
+
+    while (visit != NULL && visit->ctx != ctx) {
+        visit = visit->outer;
+    }
+    return visit != NULL;
 }
 
 /* Weights and lengths are exchanged first, in rounds that may take long. */
@@ -41,6 +57,20 @@ static bool is_small(ls_context_h ctx)
     return bytes <= ctx->config.guest_bytes;
 }
 
+/* What only the engine does. */
+static bool has_work_for_engine(ls_context_h ctx)
+{
+    return ls_schedule_has_reports(ctx->schedule) || ls_net_has_control(ctx->net) || ls_net_needs_polling(ctx->net) ||
+           ctx->join_request != NULL || ctx->stop_request != NULL || ctx->abort_status != LS_OK;
+}
+
+/* A bucket that stays incomplete is given up in time only if the engine wakes before. */
+static bool sleeps_too_long(ls_context_h ctx)
+{
+    return ctx->waiting.wakes_ns > ctx->now_ns + ctx->config.patience_ms * LS_NS_PER_MS &&
+           !ls_schedule_is_idle(ctx->schedule);
+}
+
 static void look(ls_context_h ctx, bool *moved_p)
 {
     ctx->now_ns = ls_clock_ns();
@@ -54,11 +84,13 @@ static void look(ls_context_h ctx, bool *moved_p)
 static void reduce_here(ls_context_h ctx)
 {
     const ls_bell_state_t before   = ls_bell_hush(ctx->bell);
+    const uint64_t        came_ns  = ctx->now_ns;
     uint64_t              moved_ns = ctx->now_ns;
     bool                  moved    = false;
 
     ls_engine_progress(ctx, &moved);
-    while (ctx->works.active != NULL && is_small(ctx) && ctx->now_ns - moved_ns < PATIENCE_NS) {
+    while (ctx->works.active != NULL && is_small(ctx) && !has_work_for_engine(ctx) &&
+           ctx->now_ns - moved_ns < PATIENCE_NS && ctx->now_ns - came_ns < LONGEST_STAY_NS) {
         moved = false;
         look(ctx, &moved);
         moved_ns = moved ? ctx->now_ns : moved_ns;
@@ -70,26 +102,12 @@ static void reduce_here(ls_context_h ctx)
     }
 }
 
-static uint64_t num_begun(ls_context_h ctx)
+/* Take what was handed in, reduce what that completes.  True: something is left that an engine asleep does not know of. */
+static bool take_turn(ls_context_h ctx)
 {
-    return atomic_load_explicit(&ctx->counters.buckets_replayed, memory_order_relaxed) +
-           atomic_load_explicit(&ctx->counters.buckets_negotiated, memory_order_relaxed);
-}
-
-/* A bucket that stays incomplete is given up in time only if the engine wakes before. */
-static bool wants_other_things(ls_context_h ctx)
-{
-    return ls_schedule_has_reports(ctx->schedule) || ls_net_has_control(ctx->net) || ls_net_needs_polling(ctx->net) ||
-           ctx->waiting.wakes_ns > ctx->now_ns + ctx->config.patience_ms * LS_NS_PER_MS ||
-           ctx->stop_request != NULL || ctx->abort_status != LS_OK;
-}
-
-/* Is there something to do that the engine, if it sleeps, does not know of? */
-static bool visit(ls_context_h ctx)
-{
-    const bool     was_idle = (ctx->works.active == NULL);
-    const uint64_t begun    = num_begun(ctx);
-    bool           moved    = false;
+    const bool     was_idle  = (ctx->works.active == NULL);
+    const uint64_t num_begun = ctx->works.num_begun;
+    bool           moved     = false;
 
     ctx->now_ns = ls_clock_ns();
     ls_engine_take_requests(ctx, &moved);
@@ -97,21 +115,26 @@ static bool visit(ls_context_h ctx)
         reduce_here(ctx);
     }
     ls_waiting_count_open(ctx);
-    return (ctx->works.active != NULL && num_begun(ctx) != begun) || wants_other_things(ctx);
+    return (ctx->works.active != NULL && ctx->works.num_begun != num_begun) || has_work_for_engine(ctx) ||
+           sleeps_too_long(ctx);
 }
 
 bool ls_guest_take_turn(ls_context_h ctx)
 {
-    const ls_context_h outer        = visited; /* a callback may hand in to another context */
-    bool               needs_engine = true;
+    const visit_t visit        = {.ctx = ctx, .outer = visits};
+    bool          needs_engine = true;
 
     if (ctx->config.guest_bytes == 0 || pthread_mutex_trylock(&ctx->turn_lock) != 0) {
         return false;
     }
     if (ctx->takes_guests) {
-        visited      = ctx;
-        needs_engine = visit(ctx);
-        visited      = outer;
+        const ls_floats_t floats = ls_floats_enter();
+
+        ls_log_set_rank(ctx->place.rank);
+        visits       = &visit;
+        needs_engine = take_turn(ctx);
+        visits       = visit.outer;
+        ls_floats_leave(floats);
     }
     pthread_mutex_unlock(&ctx->turn_lock);
     return !needs_engine;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "lockstep.h"
+#include "engine/engine_int.h"
 
 static pthread_mutex_t  start_stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t use_lock        = PTHREAD_RWLOCK_INITIALIZER;
@@ -42,11 +42,24 @@ ls_status_t ls_process_start(void)
     return status;
 }
 
+/* In a callback, where the thread may have the context in use already. */
+static bool is_called_back(void)
+{
+    ls_context_h ctx     = ls_process_get();
+    const bool   is_here = (ctx != NULL) && ls_engine_is_here(ctx);
+
+    ls_process_put(ctx);
+    return is_here;
+}
+
 ls_status_t ls_process_stop(void)
 {
     ls_status_t  status;
     ls_context_h ctx = NULL;
 
+    if (is_called_back()) {
+        return ls_error_set(LS_ERR_INVALID, "a callback must not stop the engine that calls it");
+    }
     pthread_mutex_lock(&start_stop_lock);
     pthread_rwlock_wrlock(&use_lock);
     if (process_pid == getpid()) {

@@ -114,8 +114,8 @@ static void yield(ls_context_h ctx)
 
     pthread_mutex_unlock(&ctx->turn_lock);
     sched_yield();
+    end = ls_clock_ns(); /* a guest that keeps us waiting is not somebody else */
     pthread_mutex_lock(&ctx->turn_lock);
-    end = ls_clock_ns();
     if (end - begin > LATE_YIELD_NS) {
         ctx->waiting.crowded_until_ns = end + CROWDED_NS;
     }

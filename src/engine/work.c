@@ -239,6 +239,7 @@ ls_status_t ls_work_begin(ls_work_pool_t *pool, const ls_schedule_run_t *run, ui
         return status;
     }
     append_active(pool, work);
+    pool->num_begun++;
     *work_p = work;
     return LS_OK;
 }

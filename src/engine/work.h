@@ -53,6 +53,7 @@ typedef struct ls_work_pool {
     const ls_net_place_t    *place;
     const ls_choice_table_t *choices;
     ls_work_t               *active; /* oldest first */
+    uint64_t                 num_begun;
     ls_work_t              **idle;   /* by bucket id */
     ls_plan_entry_t         *plans;
     uint32_t                 num_plans, plans_room;

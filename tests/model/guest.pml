@@ -2,9 +2,8 @@
 /*
  * The engine's turn and its guests (src/engine/guest.c, waiting.c, src/base/bell.c), for the model checker spin.
  *
- * An engine that sleeps on its bell, a giver that hands in buckets one after the other and takes the engine's turn where it
- * finds it free, and a peer whose message each bucket needs, and who rings softly.  Every interleaving of their single steps
- * is tried.  To show: one at a time has the turn, each bucket is done once, and nobody sleeps for ever.  The sleep has no
+ * An engine that sleeps on its bell, givers that hand in buckets and take the engine's turn where they find it free, and a
+ * peer whose message each bucket needs, and who rings softly.  Every interleaving of their single steps is tried.  To show: one at a time has the turn, each bucket is done once, and nobody sleeps for ever.  The sleep has no
  * limit here, and the guest's patience any.
  *
  * Each of these breaks it, and the test wants spin to find out:
@@ -14,7 +13,9 @@
  *   -DSOFT_GIVER      a giver who finds the turn taken rings softly
  *   -DNO_LOCK         the guest does not look whether the turn is free
  */
-#define BUCKETS 3
+#define GIVERS  2
+#define EACH    1 /* bucket of a giver */
+#define BUCKETS (GIVERS * EACH)
 
 mtype = { AWAKE, IDLE, WAITING };
 
@@ -55,16 +56,7 @@ inline ring_softly()
     fi
 }
 
-/* Finish what has its message. */
-inline finish()
-{
-    if
-    :: is_active && sent > finished -> finished++; moved = 1
-    :: else
-    fi
-}
-
-/* Take what was handed in first. */
+/* Take what was handed in, then finish what has its message. */
 inline look()
 {
     moved = 0;
@@ -72,7 +64,10 @@ inline look()
     :: inbox > 0 -> atomic { begun = begun + inbox; inbox = 0 }; moved = 1
     :: else
     fi;
-    finish()
+    if
+    :: is_active && sent > finished -> finished++; moved = 1
+    :: else
+    fi
 }
 
 inline listen()
@@ -135,7 +130,7 @@ inline visit()
         before = state;
         state = AWAKE; /* ls_bell_hush() */
         do
-        :: is_active -> finish()
+        :: is_active -> look()
         :: break
         od;
         if
@@ -144,14 +139,14 @@ inline visit()
             listen();
 #endif
 #ifndef NO_LAST_LOOK
-            finish()
+            look()
 #endif
         :: else
         fi
     :: else
     fi;
     assert(inside == 1);
-    needs_engine = is_active && begun != look_begun
+    needs_engine = (is_active && begun != look_begun) || stop /* which the last look has found */
 #ifdef NO_LAST_LOOK
     ; needs_engine = 0
 #endif
@@ -164,7 +159,7 @@ proctype giver()
     mtype before;
 
     do
-    :: number == BUCKETS -> break
+    :: number == EACH -> break
     :: else ->
         inbox++;
         has_turn = 0;
@@ -191,9 +186,13 @@ proctype giver()
 #endif
         :: else
         fi;
-        number++;
-        finished >= number /* wait for it */
-    od;
+        number++
+    od
+}
+
+proctype stopper()
+{
+    finished == BUCKETS;
     stop = 1;
     ring()
 }
@@ -208,5 +207,5 @@ proctype peer()
 
 init
 {
-    atomic { run engine(); run giver(); run peer() }
+    atomic { run engine(); run giver(); run giver(); run peer(); run stopper() }
 }

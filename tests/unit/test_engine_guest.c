@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that take the engine's turn: who runs the callbacks, what they may do there, and that nothing is lost. */
+#include <fcntl.h>
+#include <fenv.h>
+
+#include "engine/engine_int.h"
+#include "engine/run_int.h"
 #include "engine_ranks.h"
 
 #define STEPS     2000
@@ -137,6 +142,128 @@ static void test_a_callback_hands_in_more_and_must_not_wait(void)
     run_ranks(2, chain, ranks);
 }
 
+/* Callers that round upwards, as others flush small numbers to 0: whether an engine or a guest adds up must not matter. */
+static void give_rounding_upwards(rank_t *rank)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        float             number = (rank->index == 0) ? 1.0F : 1e-9F;
+        const ls_tensor_t tensor = vector("rounded", LS_FLOAT32, &number, 1);
+
+        if (rank->index == 0) {
+            usleep(500);
+        }
+        CHECK_EQ_INT(fesetround(FE_UPWARD), 0);
+        CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_OK);
+        CHECK_EQ_INT(fegetround(), FE_UPWARD);
+        fesetround(FE_TONEAREST);
+        CHECK(number == 1.0F);
+    }
+}
+
+static void test_guests_compute_as_the_engine_does(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    run_ranks(2, give_rounding_upwards, ranks);
+}
+
+/* A callback of one context hands in to another, whose callback asks for a dump of the first. */
+static ls_context_h outer_ctx, inner_ctx;
+static _Atomic bool is_dumped;
+static float        outer_value, inner_value;
+
+static void dump_outer(void *arg, ls_status_t status, const char *message)
+{
+    (void)arg;
+    (void)message;
+    CHECK_EQ_INT(status, LS_OK);
+    ls_dump(outer_ctx, open("/dev/null", O_WRONLY | O_CLOEXEC));
+    atomic_store(&is_dumped, true);
+}
+
+static void hand_in_to_inner(void *arg, ls_status_t status, const char *message)
+{
+    const ls_tensor_t tensor = vector("inner", LS_FLOAT32, &inner_value, 1);
+
+    (void)arg;
+    (void)message;
+    CHECK_EQ_INT(status, LS_OK);
+    CHECK_EQ_INT(ls_allreduce_async(inner_ctx, &tensor, NULL, dump_outer, NULL), LS_OK);
+}
+
+static void test_a_guest_of_two_contexts_knows_both(void)
+{
+    const ls_tensor_t outer = vector("outer", LS_FLOAT32, &outer_value, 1);
+    const ls_tensor_t inner = vector("inner", LS_FLOAT32, &inner_value, 1);
+    ls_local_job_h    jobs[2];
+
+    CHECK_EQ_INT(ls_local_job_create(1, &jobs[0]), LS_OK);
+    CHECK_EQ_INT(ls_local_job_create(1, &jobs[1]), LS_OK);
+    CHECK_EQ_INT(ls_start(&(ls_start_params_t){.local_job = jobs[0]}, &outer_ctx), LS_OK);
+    CHECK_EQ_INT(ls_start(&(ls_start_params_t){.local_job = jobs[1]}, &inner_ctx), LS_OK);
+    for (unsigned i = 0; i < AGREED; i++) {
+        CHECK_EQ_INT(ls_allreduce(outer_ctx, &outer, NULL), LS_OK);
+        CHECK_EQ_INT(ls_allreduce(inner_ctx, &inner, NULL), LS_OK);
+    }
+    usleep(50000); /* both engines sleep */
+    CHECK_EQ_INT(ls_allreduce_async(outer_ctx, &outer, NULL, hand_in_to_inner, NULL), LS_OK);
+    while (!atomic_load(&is_dumped)) {
+        usleep(100);
+    }
+    ls_stop(outer_ctx);
+    ls_stop(inner_ctx);
+    ls_local_job_destroy(jobs[0]);
+    ls_local_job_destroy(jobs[1]);
+}
+
+/* A peer that sends less than was agreed, to a guest that looks more than once: the caller is told, and reads nothing else. */
+static float agreed[2][1024];
+
+static void send_too_little(ls_context_h ctx)
+{
+    uint32_t    peer  = 0;
+    ls_stage_t *stage = NULL;
+    ls_work_t  *work  = NULL;
+    ls_pass_t   pass  = {0};
+    ls_run_t    run;
+
+    pthread_mutex_lock(&ctx->turn_lock);
+    for (uint32_t id = 0; id < LS_SCHEDULE_NUM_IDS && work == NULL; id++) {
+        work = ctx->works.idle[id];
+    }
+    CHECK(work != NULL);
+    run           = work->run;
+    run.iteration = work->iteration + 1;
+    CHECK_EQ_INT(ls_net_stage(ctx->net, 64, &stage), LS_OK);
+    memset(stage->data, 0, 64);
+    CHECK_EQ_INT(ls_net_send(ctx->net, stage, 64, ls_run_key(&run, &pass), 1, &peer, run.plan->messages, 1), LS_OK);
+    pthread_mutex_unlock(&ctx->turn_lock);
+}
+
+static void give_to_a_broken_peer(rank_t *rank)
+{
+    const ls_tensor_t tensor = vector("agreed", LS_FLOAT32, agreed[rank->index], 1024);
+
+    for (unsigned i = 0; i < AGREED; i++) {
+        CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_OK);
+    }
+    usleep(50000); /* the engines sleep */
+    if (rank->index == 1) {
+        send_too_little(rank->ctx);
+    } else {
+        usleep(100000);
+        CHECK_EQ_INT(ls_allreduce(rank->ctx, &tensor, NULL), LS_ERR_INTERNAL);
+        CHECK_STR(ls_last_error(), "sent 64 bytes");
+    }
+}
+
+static void test_what_failed_in_a_guests_turn_does_not_go_on(void)
+{
+    rank_t ranks[MAX_RANKS];
+
+    run_ranks(2, give_to_a_broken_peer, ranks);
+}
+
 /* Several threads of each rank at once, each with names of its own. */
 static void *give_many(void *arg)
 {
@@ -237,6 +364,9 @@ int main(void)
     RUN(test_what_is_large_is_left_to_the_engine);
     RUN(test_zero_switches_guests_off);
     RUN(test_a_callback_hands_in_more_and_must_not_wait);
+    RUN(test_guests_compute_as_the_engine_does);
+    RUN(test_a_guest_of_two_contexts_knows_both);
+    RUN(test_what_failed_in_a_guests_turn_does_not_go_on);
     RUN(test_many_givers_take_turns);
     RUN(test_parts_of_a_bucket_wake_nobody);
     return check_report();
