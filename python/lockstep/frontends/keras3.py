@@ -89,24 +89,27 @@ def _gathering(predict):
     """A predict function that computes this rank's slice of each batch, and gives all ranks' rows.
 
     In a loop of the script that gets slices, the batch may be one: it is computed as it is."""
+    gives_rows = None  # not known before the first batch
+
+    def predict_batch(batch):
+        nonlocal gives_rows
+        part, own = (parts.WHOLE, batch) if gives_rows is False else parts.cut(batch)
+        with current.scope(part):
+            outputs = predict([own])
+        if part.is_whole:
+            return outputs
+        if gives_rows is None:
+            gives_rows = steps.are_rows(outputs, part)
+        return steps.all_rows(outputs, part) if gives_rows else predict_batch(batch)
+
     @functools.wraps(predict)
     def predict_function(batches):
         if current.is_delivering_slices():
             return predict(batches)
-        outputs = [_predict_batch(predict, batch) for batch in batches]
+        outputs = [predict_batch(batch) for batch in batches]
         return outputs[0] if len(outputs) == 1 else tf.nest.map_structure(lambda *rows: tf.concat(rows, 0), *outputs)
 
     return predict_function
-
-
-def _predict_batch(predict, batch):
-    part, batch = parts.cut(batch)
-    with current.scope(part):
-        outputs = predict([batch])
-    if part.is_whole:
-        return outputs
-    flat = tf.nest.flatten(outputs)
-    return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
 
 
 # ---- epochs, learning rates ------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 import functools
 import math
 
+import numpy as np
 import tensorflow as tf
 
-from lockstep import audit, batchnorm, following, gradients, hooks, metrics, ops, summary, world
+from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
 from lockstep.slices import current, own, part as parts
 
 
@@ -81,6 +82,28 @@ def _global_number(name, value, part):
     if value.shape.rank != 0 or not value.dtype.is_floating:
         return value
     return ops.allreduce(part.given(value), f"log/{name}", **part.reduction())
+
+
+# ---- what predict gives ---------------------------------------------------------------------------------------
+
+def can_have_rows(output):
+    return isinstance(output, tf.Tensor) and output.shape.rank != 0
+
+
+def are_rows(outputs, part):
+    """Has every output a row for each of the slice's, on all ranks?  One process puts what the batches give one after another,
+    also where it is the same for each batch (a matrix of the model), a figure of the batch, or several rows for each
+    sample: what that is cannot be told from slices."""
+    own = all(can_have_rows(rows) and rows.shape[0] == max(part.count, 1) for rows in tf.nest.flatten(outputs))
+    together = bool(host.allreduce(np.array([own], np.int32), "predict/is_rows", "min")[0])
+    if not together:
+        say.once("an output of the model does not have a row for each sample: predict() computes whole batches on every rank")
+    return together
+
+
+def all_rows(outputs, part):
+    flat = tf.nest.flatten(outputs)
+    return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
 
 
 # ---- losses --------------------------------------------------------------------------------------------------

@@ -100,11 +100,13 @@ def _predict(original, self, data):
     if ops.is_in_xla() or _steps_per_execution(self) > 1:
         with current.scope(parts.WHOLE):
             return original(self, data)
-    part, data = parts.cut(data)
+    part, own = parts.cut(data)
     with current.scope(part):
-        outputs = original(self, data)
-    flat = tf.nest.flatten(outputs)
-    return tf.nest.pack_sequence_as(outputs, [parts.gather(rows, part, f"predict/{i}") for i, rows in enumerate(flat)])
+        outputs = original(self, own)
+    if not all(map(steps.can_have_rows, tf.nest.flatten(outputs))):
+        with current.scope(parts.WHOLE):
+            return original(self, data)
+    return steps.all_rows(outputs, part)
 
 
 def _steps_per_execution(model):

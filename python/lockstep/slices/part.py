@@ -193,7 +193,8 @@ def of_rows(batch):
 
 
 def gather(rows, part, name):
-    """The rows of all ranks, in the order of the batch."""
+    """The rows of all ranks, in the order of the batch.  There may be several for each sample, or fewer (a mask); those made from
+    a row that was lent do not count."""
     if isinstance(rows, tf.RaggedTensor):
         raise NotImplementedError(f"lockstep: '{name}': ragged rows of several ranks are not put together; TF_MPI_ENABLE=0 "
                                   "runs the script in one process")
@@ -202,9 +203,9 @@ def gather(rows, part, name):
     if ops.is_in_xla():
         return _gather_in_xla(rows, part, name)
     if part.is_static:
-        return ops.allgather(rows[:part.count], name)
-    counts = tf.where(part.is_whole, tf.where(world.is_root(), tf.shape(rows, out_type=tf.int64)[0], 0), part.count)
-    return ops.allgather(rows[:counts], name)
+        return ops.allgather(rows if part.count else rows[:0], name)
+    counts = tf.where(part.is_whole, world.is_root(), part.count > 0)
+    return ops.allgather(rows[:tf.where(counts, tf.shape(rows, out_type=tf.int64)[0], 0)], name)
 
 
 def _gather_in_xla(rows, part, name):
@@ -212,6 +213,8 @@ def _gather_in_xla(rows, part, name):
     if not part.is_static:
         raise native.LockstepError(f"'{name}': with jit_compile=True the rows of all ranks are only put together where the "
                                    "batch size is known; use drop_remainder=True, or jit_compile=False")
-    rows = rows[:part.count]
-    around = [[part.offset, part.total - part.offset - part.count]] + [[0, 0]] * (rows.shape.rank - 1)
+    of_sample = rows.shape[0] // max(part.count, 1)
+    rows = rows[:of_sample * part.count]
+    after = part.total - part.offset - part.count
+    around = [[of_sample * part.offset, of_sample * after]] + [[0, 0]] * (rows.shape.rank - 1)
     return ops.allreduce(tf.pad(rows, around), name, op=ops.SUM)
