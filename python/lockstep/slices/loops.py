@@ -153,9 +153,10 @@ def cut_in_graph(element):
     total = parts._total(batched) if batched else None
     if total is None:
         return element
-    part, first, rows = parts.dynamic_part(tf.convert_to_tensor(total, tf.int64))
+    trains = tf.logical_and(trains, parts.have_as_many(batched, total))
     total = tf.convert_to_tensor(total, tf.int64)
-    first, rows = tf.where(trains, first, 0), tf.where(trains, rows, total)
+    part, first, rows = parts.dynamic_part(total)
+    first, rows = tf.where(trains, first, 0), tf.where(trains, rows, parts.ALL_ROWS)
     part = parts.Part(first, tf.where(trains, part.count, total), total, ~trains)
     current.attach(graph, part)
     summary.count(part)

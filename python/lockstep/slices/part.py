@@ -98,6 +98,7 @@ def _share_of_whole():
 
 
 WHOLE = Part(0, 1, 1, is_whole=True)
+ALL_ROWS = tf.int64.max  # slices end where the rows do
 cuts = set()  # (rows of the slice, rows of the batch) that were seen
 
 
@@ -118,14 +119,25 @@ def _total(items):
     known = {rows for rows in map(_static_rows, items) if rows is not None}
     if len(known) > 1:
         return None
-    if known:
-        return known.pop()
-    first = items[0]
-    if isinstance(first, tf.RaggedTensor):
-        return first.nrows(out_type=tf.int64)
-    if isinstance(first, tf.SparseTensor):
-        return first.dense_shape[0]
-    return tf.shape(first, out_type=tf.int64)[0]
+    return known.pop() if known else _rows_of(items[0])
+
+
+def _rows_of(item):
+    if isinstance(item, tf.RaggedTensor):
+        return item.nrows(out_type=tf.int64)
+    if isinstance(item, tf.SparseTensor):
+        return item.dense_shape[0]
+    return tf.shape(item, out_type=tf.int64)[0]
+
+
+def have_as_many(items, total):
+    """Have all of them `total` rows?  True, or a tensor that tells, where shapes leave it open: nodes and edges of a graph, or rows
+    with labels beside others without, are given together, and have different numbers of rows."""
+    open_ones = [item for item in items if _static_rows(item) is None]
+    unsure = open_ones[1:] if tf.is_tensor(total) else open_ones  # a tensor is the number of the first one's rows
+    if not unsure:
+        return True
+    return tf.reduce_all(tf.equal(tf.stack([_rows_of(item) for item in unsure]), tf.cast(total, tf.int64)))
 
 
 def static_part(total):
@@ -172,9 +184,20 @@ def cut(batch):
     total = _total(batched) if batched else None
     if total is None or (not tf.is_tensor(total) and total == 0):
         return WHOLE, batch
-    part, first, rows = dynamic_part(total) if tf.is_tensor(total) else static_part(total)
+    part, first, rows = _part_of(batched, total)
     flat = [take_rows(item, first, rows) if item is not None and _is_batched(item) else item for item in flat]
     return part, tf.nest.pack_sequence_as(batch, flat)
+
+
+def _part_of(items, total):
+    """(part, first row, number of rows to take) of these tensors; where it turns out that they have different numbers of rows,
+    all of all of them."""
+    is_batch = have_as_many(items, total)
+    if is_batch is True:
+        return dynamic_part(total) if tf.is_tensor(total) else static_part(total)
+    part, first, rows = dynamic_part(tf.cast(total, tf.int64))
+    part.is_whole = ~is_batch
+    return part, tf.where(is_batch, first, 0), tf.where(is_batch, rows, ALL_ROWS)
 
 
 def cut_dynamic(batch):

@@ -71,9 +71,9 @@ def _cut(iterator, element):
         switch = _switch()
         total = slices._total(flat)
         part, first, rows = slices.dynamic_part(total)
-        is_whole = ~(switch & (total >= world.size))
-        first, rows = tf.where(is_whole, tf.zeros_like(first), first), tf.where(is_whole, total, rows)
-        part = slices.Part(first, rows, total, is_whole)
+        is_whole = ~(switch & (total >= world.size) & slices.have_as_many(flat, total))
+        first, rows = tf.where(is_whole, tf.zeros_like(first), first), tf.where(is_whole, slices.ALL_ROWS, rows)
+        part = slices.Part(first, tf.where(is_whole, total, rows), total, is_whole)
         cut = [slices.take_rows(item, first, rows) for item in flat]
         group = Group(iterator, source, switch, part, tf.nest.flatten(cut, expand_composites=True))
     parts.state(graph).groups.append(group)
