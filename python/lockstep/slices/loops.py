@@ -8,10 +8,13 @@ Which of the two a loop is shows when it takes a gradient:
         train(x, y)                   a gradient was reduced: this loop trains
                              batch 1: this rank's slice, and so on
 
-The place is remembered, so the loop of the next epoch begins with slices.  Loops without gradients stay whole.
+The place and the data set are remembered, so the loop of the next epoch begins with slices.  Loops without gradients stay whole.
+Not the place alone: one line of the script may iterate the training data and, in its next turn, those for validation.  A script may
+also make its data set anew for each epoch; where two of them have trained, and none has not, the next is expected to.
 
 Inside a tf.function the loop is traced before anything runs: rows are cut by a variable that says whether the loop
 trains, and which is set when a gradient is traced in it."""
+import collections
 import sys
 import weakref
 
@@ -28,7 +31,6 @@ from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
 
-_training_places = set()
 _fetched = []  # loops that delivered since the last gradient
 _functions = []  # tf.functions being called, and their arguments
 
@@ -44,24 +46,56 @@ def _place():
     return tuple(lines)
 
 
+class _Place:
+    """What the loops that began at one place did."""
+
+    def __init__(self):
+        self._trained, self._number = weakref.WeakSet(), 0  # data sets that trained; how many it were
+        self._has_idle = False  # one has ended without a gradient
+
+    def note(self, dataset):
+        if dataset not in self._trained:
+            self._trained.add(dataset)
+            self._number += 1
+
+    def forget(self, dataset):
+        self._trained.discard(dataset)
+        self._has_idle = True
+
+    def will_train(self, dataset):
+        return dataset in self._trained or (self._number > 1 and not self._has_idle)
+
+
+_places = collections.defaultdict(_Place)
+
+
 class _Loop:
     """What is known about one iterator; it holds this, and we hold it no longer than the script does."""
 
     def __init__(self, dataset):
-        self.lines = _place()
-        self.place = (self.lines, repr(dataset.element_spec))
+        self.lines, self._dataset = _place(), dataset
+        self._place = _places[self.lines, repr(dataset.element_spec)]
         self.is_batched = is_batched(dataset)
-        self.trains = self.is_batched and self.place in _training_places
+        self.trains = self.is_batched and self._place.will_train(dataset)
         self.is_own = mark.is_partitioned(dataset)
-        self.has_ended = False
+        self.has_ended = self._has_trained = False
 
     def note_gradient(self):
         if self.is_batched:
-            self.trains = True
-            _training_places.add(self.place)
+            self.trains = self._has_trained = True
+            self._place.note(self._dataset)
         elif not self.is_own:
             world.say_once(f"{self.where()}: this loop trains on elements that are not known to be batches; every rank "
                            "computes all of each. With .batch() in the pipeline each computes its slice")
+
+    def end(self):
+        self.has_ended = True
+        if self._has_trained:
+            return
+        self._place.forget(self._dataset)
+        if self.trains:
+            world.say_once(f"{self.where()}: this loop got slices, as the one that trained here before did, and took no gradient: sums "
+                           "and counts that it made by hand are those of this rank's rows")
 
     def where(self):
         file, _, line = self.lines[0] if self.lines else ("?", "", 0)
@@ -193,7 +227,7 @@ def attach():
             element = weak.next_group(lambda: original(self)) if _takes_groups(self) else original(self)
         except (StopIteration, tf.errors.OutOfRangeError):
             if hasattr(self, "_lockstep_loop"):
-                self._lockstep_loop.has_ended = True
+                self._lockstep_loop.end()
             raise
         if tf.executing_eagerly():
             return _deliver(self, element)
