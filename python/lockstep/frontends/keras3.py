@@ -93,7 +93,7 @@ def _gathering(predict):
 
     def predict_batch(batch):
         nonlocal gives_rows
-        part, own = (parts.WHOLE, batch) if gives_rows is False else parts.cut(batch)
+        part, own = (parts.WHOLE, parts.whole(batch)) if gives_rows is False else parts.cut(batch)
         with current.scope(part):
             outputs = predict([own])
         if part.is_whole:

@@ -231,6 +231,15 @@ def gather(rows, part, name):
     return ops.allgather(rows[:tf.where(counts, tf.shape(rows, out_type=tf.int64)[0], 0)], name)
 
 
+def whole(batch):
+    """The whole batch, also of one that was cut earlier."""
+    if not isinstance(batch, Rows):
+        return batch
+    part, rows = of_rows(batch)
+    flat = tf.nest.flatten(rows)
+    return tf.nest.pack_sequence_as(rows, [gather(item, part, f"batch/{i}") for i, item in enumerate(flat)])
+
+
 def _gather_in_xla(rows, part, name):
     """XLA has no all-gather of ours: each rank puts its rows where they belong among zeros, and all are added up."""
     if not part.is_static:

@@ -22,7 +22,8 @@ model = keras.Model(inputs, ops.reshape(layers.Dense(4)(hidden), (-1, 4)))
 model.compile("sgd", loss_of_tokens)
 print("tokens", *(f"{loss:.12f}" for loss in model.fit(x, tags, batch_size=16, epochs=2, verbose=0).history["loss"]))
 np.savez("tokens.npz", all=model.predict(x, batch_size=16, verbose=0), few=model.predict_on_batch(x[:7]),
-         two=model.predict(x[:2], verbose=0))
+         two=model.predict(x[:2], verbose=0),
+         mapped=model.predict(tf.data.Dataset.from_tensor_slices(x).map(lambda rows: 2 * rows).batch(16), verbose=0))
 
 
 class WithFigures(keras.Model):
