@@ -4,8 +4,10 @@
 Seams: TensorFlowTrainer._make_function (older_keras3.py before Keras 3.7) and make_predict_function get the step functions
 (the script's own train_step among them) and call them with a whole batch; here they are called with this rank's slice of it.  Gradients are reduced by the
 tape that the step uses (tape.py), and figures by the metrics (metrics.py)."""
+import contextlib
 import functools
 import inspect
+import threading
 
 import tensorflow as tf
 
@@ -13,6 +15,8 @@ from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import older_keras3, steps
 from lockstep.slices import current, own, part as parts, pipeline, weak
+
+_local = threading.local()
 
 
 def attach():
@@ -57,15 +61,32 @@ def _attach_steps(trainer_class):
         if world.size > 1 and mark.is_partitioned(x):
             raise native.LockstepError("predict() gives all rows, but this data is only this rank's part; read it with "
                                        "part=(0, 1) for predict()")
-        return original(self, x, *args, **kwargs)
+        with _at_work(self):
+            return original(self, x, *args, **kwargs)
+
+    for name in ("fit", "evaluate"):
+        @hooks.wrap(trainer_class, name)
+        def run(original, self, *args, **kwargs):
+            with _at_work(self):
+                return original(self, *args, **kwargs)
 
     @hooks.wrap(trainer_class, "make_predict_function")
     def make_predict_function(original, self, force=False):
         before = self.predict_function
         original(self, force)
         if self.predict_function is not before:
-            self.predict_function = _gathering(self.predict_function)
+            self.predict_function = _gathering(self.predict_function, steps.keeps_rows(self))
         return self.predict_function
+
+
+@contextlib.contextmanager
+def _at_work(model):
+    """Epochs that begin are this model's: nobody tells them whose they are."""
+    before, _local.model = getattr(_local, "model", None), model
+    try:
+        yield
+    finally:
+        _local.model = before
 
 
 def _choosing(make):
@@ -85,11 +106,11 @@ def _choosing(make):
     return function
 
 
-def _gathering(predict):
-    """A predict function that computes this rank's slice of each batch, and gives all ranks' rows.
+def _gathering(predict, is_whole):
+    """A predict function that computes this rank's slice of each batch (is_whole: all of it), and gives all ranks' rows.
 
     In a loop of the script that gets slices, the batch may be one: it is computed as it is."""
-    gives_rows = None  # not known before the first batch
+    gives_rows = False if is_whole else None  # not known before the first batch
 
     def predict_batch(batch):
         nonlocal gives_rows
@@ -120,7 +141,8 @@ def _attach_epochs(iterator_class):
     def make_epochs(original, self, *args, **kwargs):
         if not weak.is_on() or mark.is_partitioned(kwargs.get("x")):
             original(self, *args, **kwargs)
-            self._distributed_dataset = pipeline.sliced(self._distributed_dataset) or self._distributed_dataset
+            if not steps.keeps_rows(getattr(_local, "model", None)):
+                self._distributed_dataset = pipeline.sliced(self._distributed_dataset) or self._distributed_dataset
             return
         kwargs["steps_per_epoch"] = weak.steps(kwargs.get("steps_per_epoch"))
         original(self, *args, **kwargs)

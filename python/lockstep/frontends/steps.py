@@ -10,12 +10,30 @@ from lockstep import audit, batchnorm, following, gradients, hooks, host, metric
 from lockstep.slices import current, own, part as parts
 
 
+def cut(model, data):
+    """(part, this rank's rows), or all rows where the model keeps something for each of them."""
+    if isinstance(data, parts.Rows) or not keeps_rows(model):
+        return parts.cut(data)
+    return parts.WHOLE, data
+
+
+def keeps_rows(model):
+    """Has the model a layer that keeps a state for each row of the batch, for the next one (LSTM with stateful=True)?"""
+    if world.size == 1 or not hasattr(model, "_flatten_layers"):
+        return False
+    layers = [layer for layer in model._flatten_layers() if getattr(layer, "stateful", False) and hasattr(layer, "return_sequences")]
+    if layers:
+        say.once(f"the layer {layers[0].name} keeps a state for each row of the batch: every rank computes whole batches, which is right "
+                 "but not faster")
+    return bool(layers)
+
+
 def on_slice(step):
     """step(*objects, data) is given this rank's slice of the batch; what it logs are numbers of the batch."""
     @functools.wraps(step)
     def step_on_slice(*arguments):
         *objects, data = arguments
-        part, data = parts.cut(data)
+        part, data = cut(objects[0] if objects else getattr(step, "__self__", None), data)
         summary.count(part)
         with current.scope(part), batchnorm.agreed_at_end():
             return global_logs(step(*objects, data), part)

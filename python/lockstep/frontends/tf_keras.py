@@ -100,7 +100,7 @@ def _predict(original, self, data):
     if ops.is_in_xla() or _steps_per_execution(self) > 1:
         with current.scope(parts.WHOLE):
             return original(self, data)
-    part, own = parts.cut(data)
+    part, own = steps.cut(self, data)
     with current.scope(part):
         outputs = original(self, own)
     if not all(map(steps.can_have_rows, tf.nest.flatten(outputs))):
