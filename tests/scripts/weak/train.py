@@ -49,10 +49,10 @@ def train(rows, targets):
 
 
 rows = tf.data.Dataset.from_tensor_slices((x, y))
+batches = first_batches = rows.batch(batch)
+if first_batch != batch:
+    first_batches = rows.take(first_batch).batch(first_batch).concatenate(rows.skip(first_batch).batch(batch))
 for epoch in range(2):
-    batches = rows.batch(batch)
-    if epoch == 0 and first_batch != batch:
-        batches = rows.take(first_batch).batch(first_batch).concatenate(rows.skip(first_batch).batch(batch))
-    for inputs, targets in batches:
+    for inputs, targets in (batches if epoch else first_batches):
         print("loop", epoch, f"{train(inputs, targets):.6f}")
 np.save("weights.npy", weights.numpy())
