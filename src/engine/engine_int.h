@@ -56,8 +56,7 @@ typedef struct ls_waiting {
     uint64_t generous_ns;      /* quiet time after which one more pass may begin */
     uint64_t poll_ns;          /* current pause between looks at MPI */
     uint32_t bell_key;
-    bool     is_armed; /* the bell knows that this thread is about to sleep */
-    ls_bell_state_t armed_as;
+    ls_bell_state_t armed; /* as what the bell knows that this thread is about to sleep; awake: it is not */
     uint64_t wakes_ns; /* when a sleep that nobody ends does */
     uint64_t open_since_ns, given_ns; /* first and last request of those that are open; 0: none is */
     uint64_t unhidden_ns; /* from the last request to its end, unless more of its step follow */

@@ -2,8 +2,8 @@
 /*
  * Guests: a thread that hands in a tensor takes the engine's turn itself, where that is shorter than waking the engine.
  *
- *   giver    push | trylock | take, agree | pack, send | look ... reduce, store | done() | unlock
- *   engine   asleep ------------------------------------------------------------------------------
+ *   giver    push | trylock | take | pack, send | look ... reduce, store | done() | unlock
+ *   engine   asleep ------------------------------------------------------------------------
  *
  * Waking a thread and changing to it costs 2 us on one core, and the caches; a tensor of a few KiB is reduced in less.  So
  * whoever has the turn lock is the engine: its own thread, but while that sleeps or yields any giver may take it.  A guest
@@ -49,7 +49,7 @@ static bool is_small(ls_context_h ctx)
     uint64_t bytes = 0;
 
     for (const ls_work_t *work = ctx->works.active; work != NULL; work = work->next) {
-        if (work->is_in_meta || work->num_bytes > ctx->config.guest_bytes) {
+        if (work->is_in_meta) {
             return false;
         }
         bytes += work->num_bytes;

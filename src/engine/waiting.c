@@ -101,9 +101,9 @@ static uint64_t sleep_limit(ls_context_h ctx)
 
 static void disarm(ls_context_h ctx)
 {
-    if (ctx->waiting.is_armed) {
-        ls_bell_sleep(ctx->bell, ctx->waiting.bell_key, 0);
-        ctx->waiting.is_armed = false;
+    if (ctx->waiting.armed != LS_BELL_AWAKE) {
+        (void)ls_bell_hush(ctx->bell);
+        ctx->waiting.armed = LS_BELL_AWAKE;
     }
 }
 
@@ -181,7 +181,7 @@ static void sleep_until_rung(ls_context_h ctx)
     const uint64_t begin = ctx->now_ns, limit = sleep_limit(ctx);
     const bool     was_open = is_open(ctx);
 
-    waiting->is_armed = false;
+    waiting->armed    = LS_BELL_AWAKE;
     waiting->wakes_ns = begin + limit;
     record(ctx);
     LS_COUNT(ctx, sleeps, 1);
@@ -212,14 +212,13 @@ void ls_waiting_after_turn(ls_context_h ctx, bool moved)
     if (be_generous(ctx)) {
         return;
     }
-    if (!waiting->is_armed && spin(ctx)) {
+    if (waiting->armed == LS_BELL_AWAKE && spin(ctx)) {
         return;
     }
-    if (!waiting->is_armed || waiting->armed_as != ls_waiting_state(ctx)) {
+    if (waiting->armed != ls_waiting_state(ctx)) {
         /* One more turn after listening: what came before it must not be slept over. */
-        waiting->armed_as = ls_waiting_state(ctx);
-        waiting->bell_key = ls_bell_listen(ctx->bell, waiting->armed_as);
-        waiting->is_armed = true;
+        waiting->armed    = ls_waiting_state(ctx);
+        waiting->bell_key = ls_bell_listen(ctx->bell, waiting->armed);
         return;
     }
     sleep_until_rung(ctx);
