@@ -226,9 +226,8 @@ def gather(rows, part, name):
     if ops.is_in_xla():
         return _gather_in_xla(rows, part, name)
     if part.is_static:
-        return ops.allgather(rows if part.count else rows[:0], name)
-    counts = tf.where(part.is_whole, world.is_root(), part.count > 0)
-    return ops.allgather(rows[:tf.where(counts, tf.shape(rows, out_type=tf.int64)[0], 0)], name)
+        return ops.allgather(rows if part.counts() else rows[:0], name)
+    return ops.allgather(rows[:tf.where(part.counts(), tf.shape(rows, out_type=tf.int64)[0], 0)], name)
 
 
 def whole(batch):
