@@ -32,7 +32,7 @@ static void add(list_t *list, const char *layer, const char *what, unsigned num_
     bench_parameter_t *parameter = &list->parameters[list->num_tensors++];
 
     *parameter = (bench_parameter_t){.num_dims = num_dims, .count = 1};
-    snprintf(parameter->name, sizeof(parameter->name), "resnet50/%s/%s", layer, what);
+    snprintf(parameter->name, sizeof(parameter->name), "gradient/resnet50/%s/%s", layer, what);
     for (unsigned i = 0; i < num_dims; i++) {
         parameter->shape[i] = shape[i];
         parameter->count *= (uint64_t)shape[i];

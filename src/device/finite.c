@@ -20,18 +20,28 @@ DEFINE_FIRST(bfloat16, uint16_t, 0x7f80u)
 DEFINE_FIRST(float32, uint32_t, 0x7f800000u)
 DEFINE_FIRST(float64, uint64_t, 0x7ff0000000000000u)
 
-uint64_t ls_finite_first_bad(ls_dtype_t dtype, const void *data, uint64_t count, bool *is_nan_p)
+static uint64_t first_bad(ls_dtype_t dtype, const void *values, uint64_t count, bool *is_nan_p)
 {
     switch (dtype) {
     case LS_FLOAT16:
-        return float16_first(data, count, is_nan_p);
+        return float16_first(values, count, is_nan_p);
     case LS_BFLOAT16:
-        return bfloat16_first(data, count, is_nan_p);
+        return bfloat16_first(values, count, is_nan_p);
     case LS_FLOAT32:
-        return float32_first(data, count, is_nan_p);
+        return float32_first(values, count, is_nan_p);
     case LS_FLOAT64:
-        return float64_first(data, count, is_nan_p);
+        return float64_first(values, count, is_nan_p);
     default:
         return count;
+    }
+}
+
+void ls_finite_note(ls_dtype_t dtype, const void *values, uint64_t count, uint64_t at, ls_bad_value_t *bad)
+{
+    bool           is_nan = false;
+    const uint64_t index  = bad->is_found ? count : first_bad(dtype, values, count, &is_nan);
+
+    if (index < count) {
+        *bad = (ls_bad_value_t){.is_found = true, .is_nan = is_nan, .at = at + index};
     }
 }

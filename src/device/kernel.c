@@ -83,15 +83,21 @@ void ls_kernel_reduce(const ls_kernel_reduce_t *args)
     if (job.count == 0) {
         return;
     }
-    if (job.own_scale == 1.0) {
-        job.own = LS_KERNEL_NO_OWN;
-    }
     job.stream  = args->stream && may_stream(args, args->dst);
     job.stream2 = args->stream2 && args->dst2 != NULL && may_stream(args, args->dst2);
     in_use()->reduce[args->dtype][op](&job);
 }
 
-/* Copying is the sum of one source, which the paths do around the cache if asked. */
+/* The sum of one source. */
+static void scale_in_type(const ls_kernel_cast_t *args)
+{
+    ls_kernel_reduce(&(ls_kernel_reduce_t){
+        .dtype = args->src_dtype, .op = LS_SUM, .num_src = 1, .own = 0, .src = &args->src, .scale = 1.0,
+        .own_scale = args->scale, .dst = args->dst, .count = args->count, .stream = args->stream, .bad = args->bad,
+    });
+}
+
+/* So is copying, where it shall be around the cache. */
 static void copy(const ls_kernel_cast_t *args)
 {
     const size_t bytes = args->count * ls_dtype_size(args->src_dtype);
@@ -106,15 +112,6 @@ static void copy(const ls_kernel_cast_t *args)
     ls_kernel_reduce(&(ls_kernel_reduce_t){
         .dtype = LS_UINT8, .op = LS_SUM, .num_src = 1, .own = LS_KERNEL_NO_OWN, .src = &args->src,
         .scale = 1.0, .own_scale = 1.0, .dst = args->dst, .count = bytes, .stream = true,
-    });
-}
-
-static void scale_in_type(const ls_kernel_cast_t *args)
-{
-    ls_kernel_reduce(&(ls_kernel_reduce_t){
-        .dtype = args->src_dtype, .op = LS_SUM, .num_src = 1, .own = LS_KERNEL_NO_OWN,
-        .src = &args->src, .scale = args->scale, .own_scale = 1.0, .dst = args->dst,
-        .count = args->count, .stream = args->stream,
     });
 }
 
@@ -148,7 +145,7 @@ void ls_kernel_cast(const ls_kernel_cast_t *args)
         return;
     }
     if (args->src_dtype == args->dst_dtype) {
-        if (args->scale == 1.0) {
+        if (args->scale == 1.0 && args->bad == NULL) {
             copy(args);
         } else {
             scale_in_type(args);
@@ -156,6 +153,9 @@ void ls_kernel_cast(const ls_kernel_cast_t *args)
         return;
     }
     assert(ls_dtype_is_float(args->src_dtype) && ls_dtype_is_float(args->dst_dtype));
+    if (args->bad != NULL && !ls_kernel_is_finite(args->src_dtype, args->src, args->count)) {
+        ls_finite_note(args->src_dtype, args->src, args->count, 0, args->bad);
+    }
     if (args->dst_dtype == LS_FLOAT32) {
         in_use()->to_float32[args->src_dtype](args);
     } else if (args->src_dtype == LS_FLOAT32) {

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/finite.h"
 #include "lockstep.h"
 
 #define LS_KERNEL_NO_OWN UINT32_MAX
@@ -28,6 +29,7 @@
  * own == LS_KERNEL_NO_OWN or own_scale == 1: no multiplication.
  * scale != 1 and own_scale != 1 need a float type; divide > 1 needs an integer type: the result is
  * divided by it, truncating toward zero (the integers' mean).
+ * bad != NULL: the first value of src[own] that is not finite is noted there, on the way.
  * dst2 != NULL receives the same result: it saves a pass when the result is also to be sent.
  * dst and dst2 may equal any src; otherwise no overlap.  num_src >= 1; count may be 0; pointers need
  * no more alignment than the type's.
@@ -46,6 +48,7 @@ typedef struct ls_kernel_reduce {
     size_t             count;
     bool               stream;  /* write dst past the caches: nobody reads it soon */
     bool               stream2; /* the same for dst2: who reads it is far away */
+    ls_bad_value_t    *bad;
 } ls_kernel_reduce_t;
 
 void ls_kernel_reduce(const ls_kernel_reduce_t *args);
@@ -64,6 +67,7 @@ typedef struct ls_kernel_cast {
     void       *dst;
     size_t      count;
     bool        stream; /* as above */
+    ls_bad_value_t *bad; /* the same for src */
 } ls_kernel_cast_t;
 
 void ls_kernel_cast(const ls_kernel_cast_t *args);

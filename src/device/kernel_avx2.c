@@ -29,6 +29,11 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
     return (raw_f16)_mm256_cvtps_ph((__m256)one_nan_f16(v), _MM_FROUND_TO_NEAREST_INT);
 }
 
+VEC_INLINE bool any_bit(vec_u32_t v)
+{
+    return _mm256_testz_si256((__m256i)v, (__m256i)v) == 0;
+}
+
 /* A whole vector or, of the 16-bit types, a half; `to` is aligned to it. */
 VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {

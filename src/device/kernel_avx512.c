@@ -30,6 +30,11 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
                                           _MM_FROUND_TO_NEAREST_INT);
 }
 
+VEC_INLINE bool any_bit(vec_u32_t v)
+{
+    return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) != 0;
+}
+
 /* A whole vector or, of the 16-bit types, a half; `to` is aligned to it. */
 VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {

@@ -51,6 +51,13 @@ VEC_INLINE raw_f16 pack_f16(acc_f16 v)
     return narrow(((bits >> 16) & 0x8000) | result | nan);
 }
 
+VEC_INLINE bool any_bit(vec_u32_t v)
+{
+    const vec_u64_t words = (vec_u64_t)v;
+
+    return (words[0] | words[1]) != 0;
+}
+
 /* Stores around the cache are not in the language: these go through it. */
 VEC_INLINE void stream_vec(uint8_t *to, const void *from, size_t bytes)
 {

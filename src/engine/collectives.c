@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/blocking.h"
 #include "engine/engine_int.h"
+#include "engine/unfinite.h"
 #include "engine/widen.h"
 
 static ls_status_t refuse_if_closed(ls_context_h ctx)
@@ -53,8 +54,8 @@ static ls_status_t make_request(ls_context_h ctx, const ls_tensor_t *tensor, ls_
         ls_request_destroy(request);
         return status;
     }
-    ls_unfinite_look(ctx, tensor, reduce);
-    *request_p = request;
+    request->watcher = ls_unfinite_is_wanted(ctx, tensor) ? ctx : NULL;
+    *request_p       = request;
     return LS_OK;
 }
 

@@ -159,9 +159,6 @@ void ls_control_fail_all(ls_context_h ctx, ls_status_t status, const char *messa
 #define LS_FLY(_ctx, _kind, _id, _value, _name) \
     ls_flight_add((_ctx)->flight, (_kind), (_ctx)->now_ns, (_id), (int64_t)(_value), (_name))
 
-/* unfinite.c: says where a gradient that is handed in is not finite (LOCKSTEP_NAN) */
-void ls_unfinite_look(ls_context_h ctx, const ls_tensor_t *tensor, const ls_reduce_t *reduce);
-
 /* health.c: lost ranks, stalled runs */
 void ls_health_check(ls_context_h ctx);
 

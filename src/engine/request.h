@@ -33,6 +33,7 @@ typedef struct ls_request {
     const void         *input;
     void               *output;
     double              weight;
+    ls_context_h        watcher; /* is told of NaN in the input, see unfinite.h; NULL: nobody */
     ls_output_fn        output_fn;
     uint64_t           *send_counts; /* alltoall */
     ls_done_fn          done;

@@ -193,6 +193,7 @@ static void set_slots(ls_work_t *work, const ls_schedule_run_t *run)
                .count    = signature->count,
                .prescale = signature->prescale,
                .gives    = request != NULL,
+               .is_watched = request != NULL && request->watcher != NULL,
         };
         start += signature->count;
     }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "device/dtype.h"
+#include "engine/unfinite.h"
 #include "engine/widen.h"
 #include "engine/work.h"
 
@@ -53,6 +54,13 @@ static ls_dtype_t wire_type(const ls_config_t *config, const ls_signature_t *sig
     return (config->wire == LS_WIRE_BFLOAT16) ? LS_BFLOAT16 : LS_FLOAT16;
 }
 
+static void tell_unfinite(void *arg, uint32_t slot, uint64_t at, bool is_nan)
+{
+    const ls_work_t *work = arg;
+
+    ls_unfinite_say(work->requests[slot], at, is_nan);
+}
+
 static void set_bucket(const ls_work_pool_t *pool, ls_work_t *work)
 {
     const ls_signature_t *signature = &work->signature;
@@ -69,6 +77,8 @@ static void set_bucket(const ls_work_pool_t *pool, ls_work_t *work)
         .parts     = work->parts,
         .count     = last->start + last->count,
         .scratch   = pool->scratch,
+        .found     = tell_unfinite,
+        .found_arg = work,
     };
     work->run.contribution = 1;
     for (uint32_t slot = 0; slot < work->num_slots; slot++) {

@@ -8,9 +8,9 @@
 
 /* A stretch of the bucket that lies in one part. */
 typedef struct piece {
-    const ls_part_t *part;
-    uint64_t         at;    /* in the part */
-    uint64_t         count;
+    ls_part_t *part;
+    uint64_t   at;    /* in the part */
+    uint64_t   count;
 } piece_t;
 
 size_t ls_bucket_wire_bytes(const ls_bucket_t *bucket, uint64_t count)
@@ -24,7 +24,7 @@ static bool is_cast(const ls_bucket_t *bucket)
 }
 
 /* The last part that starts at or before `at`; parts without elements are passed over. */
-static const ls_part_t *find_part(const ls_bucket_t *bucket, uint64_t at)
+static ls_part_t *find_part(const ls_bucket_t *bucket, uint64_t at)
 {
     uint32_t low = 0, high = bucket->num_parts;
 
@@ -42,8 +42,8 @@ static const ls_part_t *find_part(const ls_bucket_t *bucket, uint64_t at)
 
 static piece_t piece_at(const ls_bucket_t *bucket, uint64_t at, uint64_t count)
 {
-    const ls_part_t *part = find_part(bucket, at);
-    piece_t          piece = {.part = part, .at = at - part->start, .count = count};
+    ls_part_t *part  = find_part(bucket, at);
+    piece_t    piece = {.part = part, .at = at - part->start, .count = count};
 
     /* With one part, offsets into an output larger than the input are meant as they are. */
     if (bucket->num_parts > 1 && piece.count > part->count - piece.at) {
@@ -62,9 +62,20 @@ static void *output_of(const ls_bucket_t *bucket, const piece_t *piece)
     return (char *)piece->part->output + piece->at * ls_dtype_size(bucket->dtype);
 }
 
+/* One of a part is enough: a bad value is rarely alone. */
+static void tell_if_bad(const ls_bucket_t *bucket, const piece_t *piece, const ls_bad_value_t *bad)
+{
+    if (bad->is_found) {
+        piece->part->is_watched = false;
+        bucket->found(bucket->found_arg, (uint32_t)(piece->part - bucket->parts), piece->at + bad->at, bad->is_nan);
+    }
+}
+
 /* One piece as it travels. */
 static void pack_piece(const ls_bucket_t *bucket, bool from_input, const piece_t *piece, bool stream, void *stage)
 {
+    ls_bad_value_t bad = {0};
+
     if (from_input && !piece->part->gives) {
         ls_kernel_fill_identity(bucket->wire, bucket->op, stage, piece->count);
     } else {
@@ -76,8 +87,10 @@ static void pack_piece(const ls_bucket_t *bucket, bool from_input, const piece_t
             .dst       = stage,
             .count     = piece->count,
             .stream    = stream,
+            .bad       = (from_input && piece->part->is_watched) ? &bad : NULL,
         };
         ls_kernel_cast(&cast);
+        tell_if_bad(bucket, piece, &bad);
     }
 }
 
@@ -119,6 +132,8 @@ void ls_bucket_store(const ls_bucket_t *bucket, uint64_t at, uint64_t count, con
 static void reduce_plain(const ls_bucket_t *bucket, const ls_bucket_reduce_t *args, const piece_t *own,
                          ls_kernel_reduce_t *kernel)
 {
+    ls_bad_value_t bad = {0};
+
     if (args->from_input && !own->part->gives) {
         ls_kernel_fill_identity(bucket->dtype, bucket->op, bucket->scratch, own->count);
         args->received[args->own_index] = bucket->scratch;
@@ -126,11 +141,13 @@ static void reduce_plain(const ls_bucket_t *bucket, const ls_bucket_reduce_t *ar
         args->received[args->own_index] = input_of(bucket, own);
         kernel->own                     = args->own_index;
         kernel->own_scale               = own->part->prescale;
+        kernel->bad                     = own->part->is_watched ? &bad : NULL;
         kernel->stream                  = bucket->is_large && own->part->input != own->part->output;
     } else {
         args->received[args->own_index] = kernel->dst;
     }
     ls_kernel_reduce(kernel);
+    tell_if_bad(bucket, own, &bad);
 }
 
 /* Another type travels: the own value is rounded as if it had travelled, and so is the result, because

@@ -7,7 +7,8 @@
  *
  * There is no fusion buffer.  What is sent is packed from the tensors straight into the stage that
  * the receiver reads, cast and scaled on the way; what is received is reduced or stored straight into
- * the output tensors.  So fusing costs no pass over memory that sending alone would not cost.
+ * the output tensors.  So fusing costs no pass over memory that sending alone would not cost; nor does
+ * the search for NaN in what is packed or reduced.
  *
  * An all-reduce has one space for input and output.  Other collectives have one part, whose input and
  * output are different vectors: `at` arguments are then offsets into the one that is meant.
@@ -27,7 +28,11 @@ typedef struct ls_part {
     uint64_t    count;
     double      prescale; /* 1: none */
     bool        gives;    /* false: the input is not read and counts as the op's identity */
+    bool        is_watched; /* is the input finite?  Looked at when it is read; false once it was not. */
 } ls_part_t;
+
+/* Element `at` of the input of a watched part is NaN or infinite. */
+typedef void (*ls_bucket_found_fn)(void *arg, uint32_t part, uint64_t at, bool is_nan);
 
 typedef struct ls_bucket {
     ls_dtype_t dtype;
@@ -40,6 +45,8 @@ typedef struct ls_bucket {
     ls_part_t *parts;
     uint64_t   count;   /* of the whole input space */
     void      *scratch; /* LS_BUCKET_SCRATCH bytes of the engine's, for cast and identity */
+    ls_bucket_found_fn found; /* NULL where no part is watched */
+    void              *found_arg;
 } ls_bucket_t;
 
 #define LS_BUCKET_SCRATCH (128 * 1024)

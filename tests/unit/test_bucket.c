@@ -198,6 +198,83 @@ static void test_wire_type_rounds_own_value_and_result_alike(void)
     free(first);
 }
 
+typedef struct found {
+    unsigned num;
+    uint32_t part;
+    uint64_t at;
+    bool     is_nan;
+} found_t;
+
+static void note_found(void *arg, uint32_t part, uint64_t at, bool is_nan)
+{
+    found_t *found = arg;
+
+    *found = (found_t){.num = found->num + 1, .part = part, .at = at, .is_nan = is_nan};
+}
+
+static ls_bucket_t make_watched_bucket(found_t *found)
+{
+    ls_bucket_t bucket = make_bucket(several, MAX_PARTS);
+
+    *found           = (found_t){0};
+    bucket.found     = note_found;
+    bucket.found_arg = found;
+    for (uint32_t p = 0; p < MAX_PARTS; p++) {
+        parts[p].is_watched = true;
+    }
+    return bucket;
+}
+
+static void test_packing_tells_what_is_not_finite(void)
+{
+    found_t     found;
+    ls_bucket_t bucket = make_watched_bucket(&found);
+
+    ls_bucket_pack(&bucket, true, 0, bucket.count, false, packed);
+    CHECK(found.num == 0);
+    inputs[2][40000] = NAN;
+    inputs[2][60000] = -INFINITY;
+    inputs[3][1]     = INFINITY;
+    ls_bucket_pack(&bucket, false, 0, bucket.count, false, packed);        /* outputs: not what was handed in */
+    ls_bucket_pack(&bucket, true, 5 + 40001, 10000, false, packed);         /* between the two */
+    CHECK(found.num == 0);
+    ls_bucket_pack(&bucket, true, 5 + 123, 69000, false, packed);
+    CHECK(found.num == 1 && found.part == 2 && found.at == 40000 && found.is_nan);
+    for (uint64_t i = 0; i < 69000; i++) {
+        CHECK(i + 123 == 40000 ? isnan(packed[i]) : packed[i] == inputs[2][i + 123]);
+    }
+    ls_bucket_pack(&bucket, true, 0, bucket.count, false, packed);
+    CHECK(found.num == 2 && found.part == 3 && found.at == 1 && !found.is_nan); /* a part is told once */
+}
+
+static void test_reducing_tells_what_is_not_finite(void)
+{
+    for (int is_cast = 0; is_cast < 2; is_cast++) {
+        const void *received[2] = {peer_a};
+        found_t     found;
+        ls_bucket_t bucket = make_watched_bucket(&found);
+
+        bucket.wire      = is_cast ? LS_BFLOAT16 : LS_FLOAT32;
+        inputs[2][66666] = INFINITY;
+        parts[3].gives   = false; /* is not read */
+        inputs[3][0]     = NAN;
+        ls_bucket_reduce(&bucket, &(ls_bucket_reduce_t){.from_input = true, .is_final = true, .count = bucket.count,
+                                                        .own_index = 1, .num_received = 1, .received = received,
+                                                        .contributors = 2});
+        CHECK(found.num == 1 && found.part == 2 && found.at == 66666 && !found.is_nan);
+        CHECK(isinf(outputs[2][66666]) && !isinf(outputs[2][66665]) && !isinf(outputs[2][66667]));
+    }
+}
+
+static void test_a_watched_bucket_has_the_same_result(void)
+{
+    found_t     found;
+    ls_bucket_t bucket = make_watched_bucket(&found);
+
+    check_reduce(&bucket, 1, true, 1, 1);
+    CHECK(found.num == 0);
+}
+
 static void test_copy_applies_all_scales(void)
 {
     ls_bucket_t bucket = make_bucket(several, MAX_PARTS);
@@ -226,6 +303,9 @@ int main(void)
     RUN(test_a_part_that_gives_nothing_is_not_read);
     RUN(test_in_place_reduce);
     RUN(test_wire_type_rounds_own_value_and_result_alike);
+    RUN(test_packing_tells_what_is_not_finite);
+    RUN(test_reducing_tells_what_is_not_finite);
+    RUN(test_a_watched_bucket_has_the_same_result);
     RUN(test_copy_applies_all_scales);
     return check_report();
 }
