@@ -75,16 +75,28 @@ def _name(variable):
 
 
 def _reduce_dense(grads, names, part):
-    """float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
-    too large, where the gradient of the batch is neither."""
-    wide = [part.given(tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad) for grad in grads]
+    wide = [part.given(_as_sent(grad)) for grad in grads]
     reduced, reduction = list(wide), part.reduction()
     for chosen in _together(wide):
         together = ops.allreduce_group([wide[i] for i in chosen], [names[i] for i in chosen], **reduction)
         for i, after in zip(chosen, together):
-            after.set_shape(grads[i].shape)
+            after.set_shape(wide[i].shape)
             reduced[i] = after
-    return [tf.cast(after, before.dtype) for after, before in zip(reduced, grads)]
+    return [_as_received(after, before.dtype) for after, before in zip(reduced, grads)]
+
+
+def _as_sent(grad):
+    """The gradient in a type that the engine reduces well.
+
+    float16 travels as float32: a gradient times the share of its slice may be too small for float16, and the sum of two
+    too large, where the gradient of the batch is neither.  A complex number travels as two real ones."""
+    if grad.dtype.is_complex:
+        return tf.stack([tf.math.real(grad), tf.math.imag(grad)], axis=-1)
+    return tf.cast(grad, tf.float32) if grad.dtype == tf.float16 else grad
+
+
+def _as_received(reduced, dtype):
+    return tf.complex(reduced[..., 0], reduced[..., 1]) if dtype.is_complex else tf.cast(reduced, dtype)
 
 
 def _together(grads):
@@ -118,7 +130,7 @@ def _reduce_sparse(grad, name, part):
     Rows are gathered in the order of the batch, scaled by the rank's share: what one process would have.  Optimizers
     that treat equal rows one by one (Keras 3's Adagrad squares each) then do the same as in one process."""
     how = native.setting("SPARSE")
-    if how == "dense" or ops.is_in_xla():
+    if how == "dense" or ops.is_in_xla() or grad.dtype.is_complex:
         dense = tf.convert_to_tensor(grad)
         return _reduce_dense([dense], [name], part)[0]
     if how == "sum" or (how == "auto" and not _keeps_equal_rows()):
