@@ -10,7 +10,7 @@ import threading
 import tensorflow as tf
 
 from lockstep import batchnorm, hooks, means, metrics, ops
-from lockstep.frontends import steps, tf_keras_weak
+from lockstep.frontends import steps, tf_keras_sequences, tf_keras_weak
 from lockstep.slices import current, part as parts
 
 _local = threading.local()
@@ -24,6 +24,7 @@ def attach():
     _attach_losses()
     _attach_batchnorm()
     tf_keras_weak.attach()
+    tf_keras_sequences.attach()
     steps.attach_stops(callbacks.CallbackList, "tf_keras")
     steps.attach_expectation(callbacks.CallbackList)
     metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
