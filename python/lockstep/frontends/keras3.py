@@ -30,6 +30,7 @@ def attach():
     _attach_epochs(trainer.TFEpochIterator)
     _attach_rates()
     _attach_losses()
+    _attach_added_losses(trainer.TensorFlowTrainer)
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
     steps.attach_expectation(callback_list.CallbackList)
@@ -191,15 +192,26 @@ def _attach_losses():
             loss *= steps.divided_by_all(own_weight, "weight")
         return means.of_batch(loss) if means.is_by_hand(values) else loss
 
-    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-    if not hasattr(TensorFlowTrainer, "_aggregate_additional_loss"):
-        return  # before Keras 3.6
 
-    @hooks.wrap(TensorFlowTrainer, "_aggregate_additional_loss")
+def _attach_added_losses(trainer_class):
+    """What a layer gave to add_loss."""
+    if _keras_version() < (3, 14):
+        older_keras3.attach_activity_penalties()
+    if not hasattr(trainer_class, "_aggregate_additional_loss"):
+        older_keras3.attach_added_losses()
+        return
+
+    @hooks.wrap(trainer_class, "_aggregate_additional_loss")
     def aggregate_additional_loss(original, self, loss):
-        """What a layer gave to add_loss: one number for each row is summed over the rows."""
+        """One number for each row is summed over the rows."""
         total = original(self, loss)
         return steps.sum_as_mean(total) if steps.is_sliced() and steps.has_rows(loss) else total
+
+
+def _keras_version():
+    """(major, minor)"""
+    from keras.src.version import __version__
+    return tuple(int(number) for number in __version__.split(".")[:2])
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of Keras 3.3 to 3.6, which has a method for each function that Trainer._make_function makes since then.
+"""What older versions of Keras 3 do in other places than the present one.
 
-Seam: make_train_function and make_test_function.  The functions they make call self.train_step when they are traced: while one
-of them runs, the model has a step of ours in its place.
+Before 3.7 there is a method for each function that Trainer._make_function makes since then.  Seam: make_train_function and
+make_test_function.  The functions they make call self.train_step when they are traced: while one of them runs, the model has a
+step of ours in its place.  Its variables draw their initial values before TensorFlow's are made; variables.py would not see
+it.  And compute_loss() itself sums up what layers gave to add_loss().
 
-Its variables draw their initial values before TensorFlow's are made; variables.py would not see it."""
+Before 3.14 penalties on activities are sums over the batch, not means."""
 import contextlib
+
+import tensorflow as tf
 
 from lockstep import hooks
 from lockstep.frontends import steps
@@ -56,12 +60,38 @@ def _with_step(function, model, name, step):
     return function_with_step
 
 
+def attach_added_losses():
+    from keras.src.trainers.trainer import Trainer
+
+    @hooks.wrap(Trainer, "compute_loss")
+    def compute_loss(original, self, *args, **kwargs):
+        """One number for each row was summed over the slice's rows."""
+        loss = original(self, *args, **kwargs)
+        for added in self.losses if steps.is_sliced() else []:
+            if steps.has_rows(added):
+                total = tf.reduce_sum(tf.cast(added, loss.dtype))
+                loss += steps.sum_as_mean(total) - total
+        return loss
+
+
+def attach_activity_penalties():
+    from keras.src.layers.layer import Layer
+
+    @hooks.wrap(Layer, "__call__")
+    def call_layer(original, self, *args, **kwargs):
+        penalty = self.__dict__.get("activity_regularizer")
+        if penalty is None or not steps.is_sliced():
+            return original(self, *args, **kwargs)
+        with _replaced(self, "activity_regularizer", lambda output: steps.sum_as_mean(penalty(output))):
+            return original(self, *args, **kwargs)
+
+
 @contextlib.contextmanager
-def _replaced(model, name, step):
+def _replaced(owner, name, value):
     """Not with setattr: Keras tracks attributes."""
-    own = model.__dict__
+    own = owner.__dict__
     before = own.get(name)
-    own[name] = step
+    own[name] = value
     try:
         yield
     finally:

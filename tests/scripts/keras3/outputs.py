@@ -60,4 +60,4 @@ for rows, targets in tf.data.Dataset.from_tensor_slices((x[:, 0], x[:, 1, :2])).
         loss = tf.reduce_mean(errors)
     weights.assign_sub(0.1 * tape.gradient(loss, weights))
     largest.update_state(tf.boolean_mask(errors, errors > 0.2))
-print("largest", *(f"{float(value):.12f}" for value in largest.result().values()))
+print("largest", *(f"{float(ops.convert_to_numpy(value)):.12f}" for value in largest.result().values()))
