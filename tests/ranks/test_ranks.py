@@ -13,6 +13,7 @@ from jobs import Mpi, run_ranks
 FOLDER = Path(__file__).resolve().parent
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed$", re.MULTILINE)
 DEFAULT_LIMIT = 60
+LONG_SUFFIX = "L"  # of a number of ranks
 MPIS = ("openmpi", "mpich")
 
 
@@ -62,7 +63,7 @@ def parse_cases(text):
             if len(words) < 2:
                 raise ValueError("a line needs a program and a number of ranks")
             for ranks in words[1].split(","):
-                case = Case(words[0], int(ranks))
+                case = Case(words[0], int(ranks.removesuffix(LONG_SUFFIX)), is_long=ranks.endswith(LONG_SUFFIX))
                 for option in words[2:]:
                     parse_option(case, option)
                 cases.append(case)
@@ -109,6 +110,10 @@ def test_every_program_has_a_case():
 def test_a_bad_line_is_an_error_that_names_it(line, complaint):
     with pytest.raises(ValueError, match=f"cases.txt:2: .*{complaint}"):
         parse_cases("# head\n" + line)
+
+
+def test_a_number_of_ranks_can_be_for_the_long_run():
+    assert [(case.ranks, case.is_long) for case in parse_cases("ring 1L,2,4L,5")] == [(1, True), (2, False), (4, True), (5, False)]
 
 
 def test_a_line_gives_one_case_per_number_of_ranks():
