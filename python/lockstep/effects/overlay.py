@@ -65,11 +65,27 @@ def full(path):
     if isinstance(path, int) or path is None:
         return None
     path = os.path.abspath(os.fsdecode(path))
+    renamed = as_saved(path)  # first: a model that was saved into a temporary folder is in rank 0's
+    if renamed != path:
+        return renamed
     if _below(path, _NEVER) or _below(path, (os.path.dirname(_folder), *_private)):
         return None
+    return path
+
+
+def call_it(path, root_path):
+    """What this rank calls `path` is what rank 0 calls `root_path`."""
+    own, real = os.path.abspath(os.fsdecode(path)), os.path.abspath(root_path)
+    if own != real:
+        _renamed[own] = real
+
+
+def as_saved(path):
+    """The name that rank 0 gave what the ranks have saved under this one; the path itself where it is the same."""
+    absolute = os.path.abspath(os.fsdecode(path))
     for mine, theirs in _renamed.items():
-        if path == mine or path.startswith((mine + "/", mine + ".")):
-            return theirs + path[len(mine):]
+        if absolute == mine or absolute.startswith((mine + "/", mine + ".")):
+            return theirs + absolute[len(mine):]
     return path
 
 
@@ -301,9 +317,8 @@ def met():
 def saved(path, root_path):
     """The ranks have written `path` together: it is the real one from here on.  Rank 0 may have called it otherwise,
     where the name has the time of day in it."""
-    own, real = os.path.abspath(os.fsdecode(path)), os.path.abspath(root_path)
-    if own != real:
-        _renamed[own] = real
+    real = os.path.abspath(root_path)
+    call_it(path, real)
     for name in [name for name in list(_own) if name == real or name.startswith((real + "/", real + "."))]:
         _drop(name)
 

@@ -12,10 +12,10 @@ import os
 import tensorflow as tf
 from tensorflow.python.checkpoint import checkpoint, checkpoint_management, functional_saver
 from tensorflow.python.eager.polymorphic_function import function_context
-from tensorflow.python.saved_model import save as saved_model
+from tensorflow.python.saved_model import load as loaded_model, save as saved_model
 
 from lockstep import hooks, world
-from lockstep.effects import whole
+from lockstep.effects import overlay, whole
 from lockstep.effects.once import follow, once, share, wait_for_readers
 
 # (module, function): the second argument is the path
@@ -99,13 +99,22 @@ def _attach_checkpoint():
             wait_for_readers("restore checkpoint")
         return result
 
-    # Names with the time of day in them differ between ranks: rank 0's is taken, and returned to the script.
+    # Names with the time of day in them, and temporary folders, differ between ranks: rank 0's is taken, and returned to the script.
     for name in ("save", "write"):
         @hooks.wrap(checkpoint.Checkpoint, name)
         def with_prefix(original, self, file_prefix, *args, **kwargs):
-            if tf.executing_eagerly():
-                file_prefix = share(os.fsdecode(file_prefix), "name of checkpoint")
-            return original(self, file_prefix, *args, **kwargs)
+            if not tf.executing_eagerly():
+                return original(self, file_prefix, *args, **kwargs)
+            own = os.fsdecode(file_prefix)
+            prefix = share(own, "name of checkpoint")
+            written = original(self, prefix, *args, **kwargs)
+            if own != prefix:
+                _find_again(own, prefix, written)
+            return written
+
+    @hooks.wrap(checkpoint.Checkpoint, "read")
+    def read(original, self, save_path, *args, **kwargs):
+        return original(self, save_path if save_path is None else overlay.as_saved(save_path), *args, **kwargs)
 
     @hooks.wrap(checkpoint_management.CheckpointManager, "__init__")
     def init(original, self, checkpoint, directory, *args, **kwargs):
@@ -114,10 +123,21 @@ def _attach_checkpoint():
         return original(self, checkpoint, directory, *args, **kwargs)
 
 
+def _find_again(own, prefix, written):
+    """This rank finds the checkpoint, and the file that says which one is the last, where it asked for them."""
+    overlay.call_it(own + written.removeprefix(prefix), written)
+    overlay.call_it(os.path.join(os.path.dirname(own), "checkpoint"), os.path.join(os.path.dirname(prefix), "checkpoint"))
+
+
 def _attach_saved_model():
     @hooks.wrap(saved_model, "save_and_return_nodes")
     def save(original, obj, export_dir, *args, **kwargs):
         return once("save SavedModel", lambda: original(obj, export_dir, *args, **kwargs), export_dir) or ([], {})
+
+    # Its variables are read in C++, by the name that rank 0 gave the folder.
+    @hooks.wrap(loaded_model, "load_partial")
+    def load(original, export_dir, *args, **kwargs):
+        return original(overlay.as_saved(export_dir), *args, **kwargs)
 
     # A SavedModel has the graphs of the script's functions, and must load where there is no Lockstep: functions that
     # were traced with our operators are traced again without.  TensorFlow does so when the context of a function differs.

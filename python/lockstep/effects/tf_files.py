@@ -76,8 +76,8 @@ def attach():
     def matching(original, pattern, *args):
         if local(pattern) is None:
             return original(pattern, *args)
-        real = [path for path in original(pattern, *args) if overlay.exists(overlay.full(path) or os.fsdecode(path))]
-        text = local(pattern)
+        text = overlay.as_saved(local(pattern))
+        real = [path for path in original(_like(pattern, text), *args) if overlay.exists(overlay.full(path) or os.fsdecode(path))]
         own = overlay.own_matches(os.path.abspath(text))
         prefix = "" if text.startswith("/") else os.path.abspath(".") + "/"
         return sorted({*map(os.fsdecode, real), *(path.removeprefix(prefix) for path in own)})
