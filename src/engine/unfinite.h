@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NaN and infinity in gradients (LOCKSTEP_NAN).  After a reduction all ranks have them, and nobody knows from where; so each
- * rank looks at what it gives, when that is packed or reduced (fuse/bucket.h): the values are in the cache then, and looking
+ * rank looks at what it gives, when that is packed or reduced (fuse/bucket.h): the values are in registers then, and looking
  * costs next to nothing.  What a rank without rows hands in is not read, and not looked at.
  */
 #ifndef LS_ENGINE_UNFINITE_H
