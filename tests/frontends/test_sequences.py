@@ -4,16 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, Mpi, run_ranks
+from jobs import ROOT, run_ranks
 
 FOLDER = Path(__file__).resolve().parent
 RANKS = 2
 
 
-def test_ranks_shuffle_a_sequence_equally_often(tmp_path):
-    mpi = Mpi("openmpi")
-    if not mpi.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
+@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+def test_ranks_shuffle_a_sequence_equally_often(mpi, tmp_path):
     env = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "LOCKSTEP_LIB": mpi.folder / "lib",
            "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_STALL_ABORT_S": 60, "LOCKSTEP_LOG_DIR": "-"}
     job = run_ranks(mpi, RANKS, sys.executable, [FOLDER / "sequence_ranks.py"], env, timeout=200, cwd=tmp_path)

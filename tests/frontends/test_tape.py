@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, Mpi, run_ranks
+from jobs import ROOT, run_ranks
 
 FOLDER = Path(__file__).resolve().parent
 RANKS = 2
@@ -23,10 +23,8 @@ def last_gradients(path, layer):
     return [times[-1] for times in found.values()]
 
 
-def test_gradients_are_local_or_reduced_and_reducing_overlaps_the_backward_pass(tmp_path):
-    mpi = Mpi("openmpi")
-    if not mpi.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
+@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+def test_gradients_are_local_or_reduced_and_reducing_overlaps_the_backward_pass(mpi, tmp_path):
     env = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "LOCKSTEP_LIB": mpi.folder / "lib",
            "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_STALL_ABORT_S": 60, "LOCKSTEP_LOG_DIR": "-",
            "LOCKSTEP_TRACE": tmp_path / "trace", "TF_NUM_INTEROP_THREADS": 4}  # one of them sleeps

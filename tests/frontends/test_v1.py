@@ -4,16 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, Mpi, run_ranks
+from jobs import ROOT, run_ranks
 
 FOLDER = Path(__file__).resolve().parent
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_a_rank_computes_its_rows(n, tmp_path):
-    mpi = Mpi("openmpi")
-    if not mpi.folder.is_dir():
-        pytest.skip("the library is not built with openmpi")
+@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+def test_a_rank_computes_its_rows(mpi, n, tmp_path):
     env = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "LOCKSTEP_LIB": mpi.folder / "lib",
            "TF_CPP_MIN_LOG_LEVEL": "3", "LOCKSTEP_STALL_ABORT_S": 60, "LOCKSTEP_LOG_DIR": "-"}
     job = run_ranks(mpi, n, sys.executable, [FOLDER / "v1_rows.py"], env, timeout=200, cwd=tmp_path)
