@@ -4,6 +4,9 @@
 Rank 0 writes a line before it first changes a path; a rank that is a little behind reads the list, and sees those paths
 as they were.  Only plain files of the script are listed: what ranks write together (once.py) needs no list.
 
+A rank that is a little ahead waits where TensorFlow reads files in C++, a "look": rank 0 writes a line when it has come to a
+look, with all that it changed before.  Looks are counted, and the counts are made equal when ranks meet.
+
 A line is hidden for SECONDS at most: ranks that have not met for longer do not depend on each other's files."""
 import json
 import os
@@ -25,6 +28,8 @@ _length = 0  # rank 0: of the list; others: what has been read
 _passed = 0
 _touched = set()
 _before = {}
+_look = 0  # the number of the last one here
+_root_look = 0  # others: of the last one in the list
 
 
 def attach(folder):
@@ -37,28 +42,50 @@ def attach(folder):
         _close(_open(_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640))
 
 
-def length():
-    return _length if world.is_root() else 0
+def position():
+    """(length of the list, number of the last look) of rank 0, which the ranks share when they meet"""
+    return (_length, _look) if world.is_root() else (0, 0)
 
 
 def touch(path, how=CHANGE):
     """Rank 0 is about to change this path."""
-    global _length
     if _folder is None or path in _touched:
         return
     _touched.add(path)
     kind, copy = _state(path, how)
-    line = json.dumps([path, kind, copy, time.time()]).encode() + b"\n"
     try:
-        file = _open(_file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        try:
-            _length += _write(file, line)
-        finally:
-            _close(file)
+        _append([path, kind, copy, time.time()])
         if how == REWRITE and copy is not None and os.path.samefile(path, copy):
             _leave(path)
     except OSError:
         pass  # a full disk: the script's own write will say so
+
+
+def _append(entry):
+    global _length
+    file = _open(_file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        _length += _write(file, json.dumps(entry).encode() + b"\n")
+    finally:
+        _close(file)
+
+
+def look():
+    """TensorFlow is about to read files in C++; returns the number of this look."""
+    global _look
+    _look += 1
+    if world.is_root() and _folder is not None:
+        try:
+            _append([_look])
+        except OSError:
+            pass  # the others wait for as long as they do at most
+    return _look
+
+
+def has_root_come_to(number):
+    """Rank 0 has changed everything that it had to before the look of this number."""
+    _read_list()
+    return _root_look >= number
 
 
 def _state(path, how):
@@ -112,10 +139,11 @@ def all_met():
                 os.remove(os.path.join(_folder, name))
 
 
-def passed(position):
-    """The ranks met when rank 0's list had this length: what is in it up to there has happened for all."""
-    global _passed
-    _passed = max(_passed, position)
+def passed(length, number):
+    """The ranks met when rank 0's list had this length, and this was its last look: what is in it up to there has happened
+    for all."""
+    global _passed, _look
+    _passed, _look = max(_passed, length), number
     for path in [path for path, entry in _before.items() if entry[3] < _passed]:
         del _before[path]
 
@@ -136,7 +164,7 @@ def before(path):
 
 
 def _read_list():
-    global _length
+    global _length, _root_look
     try:
         if _stat(_file).st_size <= _length:
             return
@@ -149,8 +177,11 @@ def _read_list():
     finally:
         _close(file)
     for line in text[:text.rfind(b"\n") + 1].splitlines(keepends=True):
-        path, kind, copy, changed = json.loads(line)
-        if _length >= _passed:
+        entry = json.loads(line)
+        if len(entry) == 1:
+            _root_look = entry[0]
+        elif _length >= _passed:
+            path, kind, copy, changed = entry
             _before[path] = (kind, copy, changed, _length)
         _length += len(line)
 

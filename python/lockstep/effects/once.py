@@ -20,7 +20,7 @@ from lockstep import host, native, world
 from lockstep.effects import journal, overlay
 
 BLOCK = 4096
-_HEAD = struct.Struct("<Iq")  # bytes in this message from here on, or BUSY; position in rank 0's list of changes
+_HEAD = struct.Struct("<Iqq")  # bytes in this message from here on, or BUSY; rank 0's journal.position()
 BUSY = 0xffffffff
 BUSY_SECONDS = 1.0
 
@@ -116,7 +116,7 @@ def _exchange(block, name):
 
 
 def _block(length, content):
-    return (_HEAD.pack(length, journal.length()) + content).ljust(BLOCK, b"\0")
+    return (_HEAD.pack(length, *journal.position()) + content).ljust(BLOCK, b"\0")
 
 
 def _tell(name, text):
@@ -129,12 +129,12 @@ def _hear(name):
     parts, room, empty = [], BLOCK - _HEAD.size, bytes(BLOCK)
     while True:
         block = _exchange(empty, name)
-        length, position = _HEAD.unpack_from(block)
+        length, *position = _HEAD.unpack_from(block)
         if length == BUSY:
             continue
         parts.append(block[_HEAD.size:_HEAD.size + min(length, room)])
         if length <= room:
-            journal.passed(position)
+            journal.passed(*position)
             overlay.met()
             return b"".join(parts)
 

@@ -325,22 +325,19 @@ def saved(path, root_path):
 
 @_by_itself
 def settle():
-    """Waits until the files that were written here are whole on disk as well: programs in C read those."""
-    for path in list(_unsettled):
-        reference = _open_files.get(path)
-        file = reference() if reference is not None else None
-        if file is not None and not getattr(file, "closed", False):
-            continue
-        _unsettled.discard(path)
-        if _own.get(path) == FILE:
-            _wait(lambda name=path: _has_same_size(name))
+    """Waits until the files that were written here are whole on disk as well, rank 0 having come here, too: TensorFlow reads
+    those in C++.  Sizes would not tell: a log with times has another one on each rank, a file written anew has its old one."""
+    look = journal.look()
+    whole = {path for path in _unsettled if not _is_open(path)}
+    if any(_own.get(path) == FILE for path in whole):
+        _wait(lambda: journal.has_root_come_to(look))
+    _unsettled.difference_update(whole)
 
 
-def _has_same_size(path):
-    try:
-        return _stat(path).st_size == _stat(shadow(path)).st_size
-    except OSError:
-        return False
+def _is_open(path):
+    reference = _open_files.get(path)
+    file = reference() if reference is not None else None
+    return file is not None and not getattr(file, "closed", False)
 
 
 def _wait(is_done):

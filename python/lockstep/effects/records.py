@@ -22,10 +22,11 @@ def attach():
         return
     if world.is_root():
         _attach_root()
+        _before_reading(journal.look)
         return
     _attach_events()
     _attach_records()
-    _attach_reading()
+    _before_reading(overlay.settle)
 
 
 def _attach_root():
@@ -80,11 +81,11 @@ def _attach_records():
         return original(overlay.to_write(text), contents, name)
 
 
-def _attach_reading():
-    def settled(original, *args, **kwargs):
-        overlay.settle()
+def _before_reading(act):
+    def reading(original, *args, **kwargs):
+        act()
         return original(*args, **kwargs)
 
-    hooks.wrap(iterator_ops.OwnedIterator, "__init__")(settled)
-    hooks.wrap(gen_io_ops, "read_file")(settled)
-    hooks.wrap(lookup_ops.TextFileInitializer, "__init__")(settled)
+    hooks.wrap(iterator_ops.OwnedIterator, "__init__")(reading)
+    hooks.wrap(gen_io_ops, "read_file")(reading)
+    hooks.wrap(lookup_ops.TextFileInitializer, "__init__")(reading)
