@@ -25,7 +25,9 @@ LAYOUTS = {
     "no shared memory": {"LOCKSTEP_SHM": "off"},
     "nodes of 1": {"LOCKSTEP_NODE_SIZE": "1"},
 }
-FEW_LAYOUTS = ["one node", "nodes of 2"]
+# Each MPI and each layout once; all pairs are in the long tests.
+PAIRS = [("openmpi", "one node"), ("mpich", "nodes of 2")]
+OTHER_PAIRS = [pytest.param("openmpi", "nodes of 2", marks=pytest.mark.long), pytest.param("mpich", "one node", marks=pytest.mark.long)]
 
 
 def run_fault(mpi, args, env, timeout=40, during=None):
@@ -86,7 +88,7 @@ def run_dead(mpi, how, who, layout, time_table):
         assert text.startswith("a rank is gone: "), str(job)
 
 
-@pytest.mark.parametrize("layout", FEW_LAYOUTS)
+@pytest.mark.parametrize("mpi, layout", PAIRS, indirect=["mpi"])
 @pytest.mark.parametrize("how", ["train-kill", "train-exit0"])
 def test_a_rank_that_dies_ends_the_job(mpi, how, layout, time_table, clean):
     run_dead(mpi, how, 1, layout, time_table)
@@ -183,7 +185,7 @@ def wait_until(condition, seconds=20):
     return False
 
 
-@pytest.mark.parametrize("layout", FEW_LAYOUTS)
+@pytest.mark.parametrize("mpi, layout", PAIRS + OTHER_PAIRS, indirect=["mpi"])
 def test_a_frozen_rank_that_wakes_up_too_late_ends_itself(mpi, layout, clean):
     """The others have gone on without it, and have ended; the launcher is patient."""
     program = mpi.program("fault/fault_job")
@@ -264,13 +266,14 @@ def test_another_shape_on_one_rank_is_refused_at_the_first_step(mpi, clean):
 
 # ---- LOCKSTEP_FAULT --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("fault, pattern", [
-    ("start:1:0:kill", "is gone"),
-    ("request:1:10:segv", "is gone"),
-    ("send:1:10:stop", "does not respond|given up"),
-    ("stop:1:0:kill", "is gone"),
-    ("stop:1:0:stop", "does not respond|given up"),
-])
+@pytest.mark.parametrize("mpi, fault, pattern", [
+    ("openmpi", "start:1:0:kill", "is gone"),
+    ("mpich", "start:1:0:kill", "is gone"),
+    ("openmpi", "request:1:10:segv", "is gone"),
+    ("mpich", "send:1:10:stop", "does not respond|given up"),
+    ("mpich", "stop:1:0:kill", "is gone"),
+    ("openmpi", "stop:1:0:stop", "does not respond|given up"),
+], indirect=["mpi"])
 def test_a_fault_inside_the_engine(mpi, fault, pattern, time_table, clean):
     job = run_fault(mpi, ["train", 1, 1], {"LOCKSTEP_FAULT": fault})
     check_end(job, f"LOCKSTEP_FAULT={fault}", time_table)

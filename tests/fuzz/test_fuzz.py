@@ -19,7 +19,7 @@ from cases import CASES  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent
 HARNESSES = sorted(path.stem for path in FOLDER.glob("fuzz_*.c"))
-SHORT_SECONDS, LONG_SECONDS = 5, 3600
+SHORT_SECONDS, LONG_SECONDS = 3, 3600
 MOST_BYTES = 20_000
 
 pytestmark = pytest.mark.skipif(shutil.which("clang") is None, reason="clang, which has libFuzzer, is not installed")

@@ -27,7 +27,10 @@ engine.stop()
 """
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids=["2-hosts", "4-hosts"])
+FLEETS = [(2, 2), (4, 1), pytest.param(2, 1, marks=pytest.mark.long), pytest.param(4, 2, marks=pytest.mark.long)]
+
+
+@pytest.fixture(scope="module")
 def hosts(request):
     made = make_hosts(request.param)
     yield made
@@ -57,7 +60,7 @@ def mpirun(mpi, hosts, each, words):
         kill_job(job_id)
 
 
-@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("hosts, each", FLEETS, indirect=["hosts"])
 @pytest.mark.parametrize("body", ["allreduce", "others", "join", "random"])
 def test_collectives_over_hosts(mpi, hosts, each, body):
     result = mpirun(mpi, hosts, each, [mpi.program("ranks/collectives"), body, "--quick"])
@@ -70,7 +73,7 @@ def run_on(mpi, hosts, *words, env=None, timeout=LIMIT):
     return lockstep(mpi, "run", "--agent", hosts.agent, *words, env=env, timeout=timeout, before=hosts.enter)
 
 
-@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("hosts, each", FLEETS, indirect=["hosts"])
 def test_run_starts_ranks_on_each_host(mpi, hosts, each, tmp_path):
     import json
     (tmp_path / "script.py").write_text(SCRIPT)
