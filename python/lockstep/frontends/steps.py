@@ -204,5 +204,5 @@ def _acts_on_batches(callback, package):
 
 def _agree_to_stop(model):
     if world.size > 1 and model is not None:
-        wish = tf.constant(int(bool(model.stop_training)), tf.int32)
-        model.stop_training = bool(ops.allreduce(wish, "stop_training", op="max"))
+        wish = np.array([bool(model.stop_training)], np.uint8)
+        model.stop_training = bool(host.allreduce(wish, "stop_training", op="max")[0])
