@@ -52,6 +52,30 @@ MASKS = """
     model.fit(np.ones((16, 8)), np.ones((16, 1)), batch_size=16, verbose=0)
 """
 
+DRAWS = """
+    import sys
+    import numpy as np
+    import tensorflow as tf
+    tf.random.set_seed(1)
+    generator = tf.random.Generator.from_seed(2)
+    weights = tf.Variable(tf.zeros([4]))
+    data = tf.data.Dataset.from_tensor_slices(np.ones((14, 4), "float32")).batch(7)
+    for epoch in range(2):  # 7 rows: 4 and 3; the first batch of all is whole
+        for batch in data:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(batch @ weights[:, None])
+            weights.assign_sub(tape.gradient(loss, weights))
+            rows = len(batch)
+            for name, drawn in (("categorical", tf.random.categorical(batch, 20)), ("gamma", tf.random.gamma([], batch)),
+                                ("poisson", tf.random.poisson([], 9 * batch)), ("generated", generator.normal([rows, 4])),
+                                ("binomial", generator.binomial([rows, 4], 50.0, 0.5)),
+                                ("stateless", tf.random.stateless_categorical(batch, 20, [1, 2])),
+                                ("stateless gamma", tf.random.stateless_gamma([rows, 4], [1, 2], 1.0))):
+                if epoch > 0:
+                    print("noise", name, drawn[0].numpy().tolist())
+            print("agreed", generator.uniform([]).numpy(), generator.state.numpy().tolist())
+"""
+
 LATE_FOLDER = """
     import os, time
     import tensorflow as tf
@@ -128,6 +152,15 @@ def test_dropout_differs_between_slices(job):
     assert result.code == 0, str(result)
     assert "mask" in result.stdout and "mask" in logs[0]
     assert result.stdout != logs[0]
+
+
+def test_every_distribution_differs_between_slices_and_generators_go_on_together(job):
+    result, logs, _ = job(DRAWS)
+    assert result.code == 0, str(result)
+    pairs = list(zip(result.stdout.splitlines(), logs[0].splitlines()))
+    assert len(pairs) == 4 + 2 * 7, str(result)
+    for mine, other in pairs:
+        assert (mine == other) == mine.startswith("agreed"), (mine, other)
 
 
 def test_an_error_on_all_ranks_is_shown_once(job):

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-from lockstep import gradients, host, native, randomness, say, world
+from lockstep import gradients, host, native, noise, say, world
 from lockstep.restart import contents, folder, wishes, writer
 
 # The engine's words, also in TensorFlow's errors.
@@ -69,7 +69,7 @@ def attach():
     wishes.attach()
     gradients.listen_to_steps(_note_step)
     gradients.listen(_note_graph)
-    randomness.listen_to_stateful(_note_stateful)
+    noise.listen_to_stateful(_note_stateful)
     _keep_errors()
 
 
