@@ -19,6 +19,7 @@ _local = threading.local()
 _delivered = WHOLE
 _thread = None  # that it was delivered to
 _variable = None
+_in_variable = None  # numbers; most batches have as many rows as the last one
 
 
 def _of_graph(_):
@@ -123,10 +124,11 @@ def is_delivered_here():
 
 def deliver(part):
     """A loop in Python got rows of this part."""
-    global _delivered, _thread
+    global _delivered, _thread, _in_variable
     _delivered, _thread = part, threading.get_ident()
-    if _variable is not None:
-        _variable.assign(_numbers(part))
+    if _variable is not None and (numbers := _numbers(part)) != _in_variable:
+        _variable.assign(numbers)
+        _in_variable = numbers
 
 
 def mark(element, part):
@@ -164,11 +166,12 @@ def _numbers(part):
 
 
 def _from_variable(tensors):
-    global _variable
+    global _variable, _in_variable
     if not tf.compat.v1.executing_eagerly_outside_functions():
         return _of_graph(tensors)
     if _variable is None:
         from lockstep import variables  # which needs operators; they need nothing from here
-        _variable = variables.private(_numbers(_delivered), tf.int64, "lockstep_part")
+        _in_variable = _numbers(_delivered)
+        _variable = variables.private(_in_variable, tf.int64, "lockstep_part")
     offset, count, total, is_whole = tf.unstack(_variable.read_value())
     return Part(offset, count, total, is_whole > 0)

@@ -11,10 +11,16 @@ A part of WHOLE stands for rows that every rank has: the mean over ranks of what
 Numbers of a part are Python's where the batch size is known while the function is traced, and int64 tensors otherwise.
 Every rank has the same batch before it is cut, so all ranks take the same of the two ways."""
 import collections
+import functools
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import gen_array_ops
 
 from lockstep import native, ops, world
+
+_NUMBERS = (int, np.integer, np.bool_)
 
 # A batch that was cut already: numbers are its offset, count and total.
 Rows = collections.namedtuple("Rows", "numbers rows")
@@ -28,7 +34,8 @@ class Part:
 
     @property
     def is_static(self):
-        return not any(tf.is_tensor(value) for value in (self.count, self.total, self.is_whole))
+        """Asked in each step of a loop: tf.is_tensor() takes 20 us to say no."""
+        return all(isinstance(value, _NUMBERS) for value in (self.count, self.total, self.is_whole))
 
     def reduction(self):
         """How ranks' losses and gradients become those of the batch: keyword arguments of ops.allreduce."""
@@ -166,7 +173,15 @@ def take_rows(item, first, rows):
         shape = item.dense_shape
         start = tf.concat([[tf.cast(first, tf.int64)], tf.zeros_like(shape[1:])], 0)
         return tf.sparse.slice(item, start, tf.concat([[tf.cast(rows, tf.int64)], shape[1:]], 0))
+    if isinstance(item, EagerTensor) and isinstance(first, int) and tf.executing_eagerly():
+        return gen_array_ops._slice(item, *_constants(first, rows, item.shape.rank))
     return item[first:first + rows]
+
+
+@functools.lru_cache(maxsize=256)
+def _constants(first, rows, dimensions):
+    """Begin and size of a slice: to make them takes ten times as long as to cut."""
+    return tf.constant([first] + [0] * (dimensions - 1)), tf.constant([rows] + [-1] * (dimensions - 1))
 
 
 def cut(batch):
