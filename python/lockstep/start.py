@@ -17,6 +17,9 @@ import sys
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
 # The same on all ranks, different in each job.
 JOB_VARIABLES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "PMI_JOBID")
+# Modules of libraries that ask for the launcher's variables to take the ranks for their own: DeepXDE then wants Horovod, or
+# refuses.  They see what they see in one process.
+UNAWARE = ("deepxde.config",)
 PID_VARIABLE = "LOCKSTEP_RANK_PID"
 ALONE = " alone"  # behind the number: it had no launcher
 SWITCH = "TF_MPI_ENABLE"
@@ -147,7 +150,7 @@ class _Finder:
         self.is_of_rank = is_of_rank
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.NAMES and name not in _callbacks:
+        if name not in self.NAMES and name not in _callbacks and name not in UNAWARE:
             return None
         spec = self._find(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -173,6 +176,9 @@ class _Loader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
+        if self._name in UNAWARE:
+            self._execute_unaware(module)
+            return
         self._loader.exec_module(module)
         if self._name in _callbacks:
             _callbacks[self._name](module)
@@ -183,6 +189,15 @@ class _Loader:
         if is_rank():
             from lockstep import attach
             attach.attached(self._name)
+
+    def _execute_unaware(self, module):
+        """Before TensorFlow is there, nobody has joined the job, and the variables are still needed."""
+        names = [name for name in SIZE_VARIABLES if name in os.environ] if is_rank() and "tensorflow" in sys.modules else []
+        hidden = {name: os.environ.pop(name) for name in names}
+        try:
+            self._loader.exec_module(module)
+        finally:
+            os.environ.update(hidden)
 
     def __getattr__(self, name):
         return getattr(self._loader, name)

@@ -160,6 +160,23 @@ def test_a_missing_library_is_named(full, tmp_path):
     assert "Traceback" not in job.stderr and "joined" not in job.stdout, str(job)
 
 
+@pytest.mark.parametrize("env, backend, seen", [
+    ({"OMPI_COMM_WORLD_SIZE": 2}, "tensorflow", False),
+    ({"OMPI_COMM_WORLD_SIZE": 2}, "another", True),
+    ({"OMPI_COMM_WORLD_SIZE": 2, "TF_MPI_ENABLE": 0}, "tensorflow", True),
+], ids=["rank", "without-tensorflow", "switched-off"])
+def test_a_library_that_looks_for_a_launcher_sees_none(bare, tmp_path, env, backend, seen):
+    """DeepXDE does, once its backend is imported."""
+    package = tmp_path / "deepxde"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"import sys; sys.modules[{backend!r}] = sys\nfrom . import config\n")
+    (package / "config.py").write_text("import os; seen = 'OMPI_COMM_WORLD_SIZE' in os.environ\n")
+    code = (f"import os, sys; sys.path.insert(0, {str(tmp_path)!r}); import deepxde; "
+            "print(deepxde.config.seen, 'OMPI_COMM_WORLD_SIZE' in os.environ)")
+    job = run_process([bare, "-c", code], env=env)
+    assert (job.code, job.stdout.split()) == (0, [str(seen), "True"]), str(job)
+
+
 def mpi_of(path):
     """The MPI library that a library was linked with."""
     found = re.search(r"libmpi\S*\.so\S* => (\S+)", subprocess.run(["ldd", path], text=True, capture_output=True).stdout)
