@@ -2,7 +2,7 @@
 """What is to be done for a set of fetches, found once by walking through the graph and then remembered."""
 import tensorflow as tf
 
-from lockstep.frontends.v1 import parts, taken, walk
+from lockstep.frontends.v1 import parts, picked, taken, walk
 
 _ASSIGN = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 _SUMMED = ("AssignAdd", "AssignAddVariableOp")
@@ -51,6 +51,7 @@ class Effects:
         cut = {id(tensor) for tensor in sources}
         self.kept = sources
         self.has_time_first = walk.takes_rows_apart(sources, plan.ops)
+        self.pick = picked.picks(sources, walk.before(filter(walk.reduces_gradients, plan.ops)))
         self.fetches = [i for i, tensor in enumerate(plan.fetches) if tensor.op in ops or id(tensor) in cut]
         summed, averaged = {}, {}
         for op in ops:

@@ -102,21 +102,24 @@ def _slices(sess, plan, feed):
         return None, feed, [], []
     if groups:
         group, = groups
-        if _has_time_first(plan, group.tensors):
+        if _must_be_whole(plan, group.tensors):
             return None, feed, [], []
         return None, {**feed, group.switch.ref(): np.array(True)}, [group.numbers], group.tensors
     if not feed and not plan.groups:
         say.once("a training step takes its data from inside of the graph (queues, variables, random numbers), where nothing can be "
                  "cut; every rank computes all of it, which is right but not faster")
     part, cut_feed, cut = feeds.cut(plan, feed)
-    if part is None or _has_time_first(plan, cut):
+    if part is None or _must_be_whole(plan, cut):
         return None, feed, [], []
     return part, {**cut_feed, known.part_feed.ref(): np.array(parts.numbers(part))}, [], cut
 
 
-def _has_time_first(plan, cut):
-    if not plan.effects(cut).has_time_first:
-        return False
-    say.once("a loop goes over the rows of what the script trains on, so they may be steps of time and not samples; every rank "
-             "computes the whole batch, which is right but not faster")
-    return True
+def _must_be_whole(plan, cut):
+    effects = plan.effects(cut)
+    if effects.has_time_first:
+        say.once("a loop goes over the rows of what the script trains on, so they may be steps of time and not samples; every rank "
+                 "computes the whole batch, which is right but not faster")
+    elif effects.pick is not None:
+        say.once(f"{effects.pick.name} takes rows of the batch by their position, as of points of a boundary; every rank computes the whole "
+                 "batch, which is right but not faster")
+    return effects.has_time_first or effects.pick is not None
