@@ -89,8 +89,11 @@ def _attach_drawing(operator):
                 function(operator.name)
         if operator.seed is None or _is_exact(rows.is_certain):
             return rows.of_slice(original(**_for_batch(operator, given, rows)))
-        own = original(**_with_rank(operator.seed, given))
-        return own if rows.is_certain is True else tf.where(rows.is_certain, own, original(**given))
+        own = _with_rank(operator.seed, given)
+        if rows.is_certain is True:
+            return original(**own)
+        # The name may be one that a graph has once, as that of tf.random.uniform for whole numbers.
+        return tf.where(rows.is_certain, original(**{**own, "name": None}), original(**given))
 
 
 # ---- which rows ----------------------------------------------------------------------------------------------
