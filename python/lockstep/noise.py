@@ -82,7 +82,7 @@ def _attach_drawing(operator):
             return original(*args, **kwargs)
         given = signature.bind(*args, **kwargs).arguments
         rows = _rows_of(given, operator.parameters)
-        if rows is None:
+        if rows is None or _is_seed(operator.name, given):
             return original(*args, **kwargs)
         if operator.seed == "seed2" and not tf.executing_eagerly():
             for function in _stateful_listeners:
@@ -162,6 +162,19 @@ def _first_dimension(given, parameters):
         if first is not None:
             return first
     return None
+
+
+def _is_seed(name, given):
+    """Two whole numbers of the full range are a seed for stateless operators, also where a slice has two rows."""
+    if name not in ("random_uniform_int", "stateless_random_uniform_full_int_v2"):
+        return False
+    static = tensor_util.constant_value_as_shape(given["shape"])
+    if static.rank != 1 or static.as_list() != [2]:
+        return False
+    if name == "random_uniform_int":
+        least = tf.convert_to_tensor(given["minval"])
+        return tf.get_static_value(least) == least.dtype.min
+    return True
 
 
 def _known_or_tensor(static, shape):
