@@ -122,11 +122,20 @@ def _is_batched(item):
 
 
 def _total(items):
-    """The number of rows of a batch: an int, a tensor, or None where the items have different numbers."""
+    """The number of rows of a batch: an int, a tensor, or None where the items have different numbers, or are those of a graph."""
     known = {rows for rows in map(_static_rows, items) if rows is not None}
-    if len(known) > 1:
+    if len(known) > 1 or any(_is_of_graph(item) is True for item in items):
         return None
     return known.pop() if known else _rows_of(items[0])
+
+
+def _is_of_graph(item):
+    """Is it the sparse matrix of a graph, with a row and a column for each node?  A slice of the nodes would miss their neighbours.
+    True, False, or a tensor that tells, where shapes leave both open."""
+    if not isinstance(item, tf.SparseTensor) or item.shape.rank != 2:
+        return False
+    rows, columns = item.shape.as_list()
+    return tf.equal(*tf.unstack(item.dense_shape)) if rows is None and columns is None else rows == columns
 
 
 def _rows_of(item):
@@ -139,12 +148,12 @@ def _rows_of(item):
 
 def have_as_many(items, total):
     """Have all of them `total` rows?  True, or a tensor that tells, where shapes leave it open: nodes and edges of a graph, or rows
-    with labels beside others without, are given together, and have different numbers of rows."""
+    with labels beside others without, are given together, and have different numbers of rows.  The matrix of a graph is no batch."""
     open_ones = [item for item in items if _static_rows(item) is None]
     unsure = open_ones[1:] if tf.is_tensor(total) else open_ones  # a tensor is the number of the first one's rows
-    if not unsure:
-        return True
-    return tf.reduce_all(tf.equal(tf.stack([_rows_of(item) for item in unsure]), tf.cast(total, tf.int64)))
+    answers = [tf.equal(_rows_of(item), tf.cast(total, tf.int64)) for item in unsure]
+    answers += [~is_of_graph for is_of_graph in map(_is_of_graph, items) if tf.is_tensor(is_of_graph)]
+    return tf.reduce_all(tf.stack(answers)) if answers else True
 
 
 def static_part(total):
