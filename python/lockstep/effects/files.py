@@ -5,7 +5,8 @@ Rank 0 works on the real files, and lists what it changes (journal.py).  The oth
 
 Seams: names in builtins, io, os, shutil and tempfile, where pathlib, numpy, zipfile, pandas and others look them up when
 they are called.  Modules that took such a name before TensorFlow was imported (tarfile, bz2, numpy's savetxt, a script with `from os
-import mkdir`) are given the new function.  What a library writes in C by itself (sqlite3, cv2.imwrite) is not seen."""
+import mkdir`) are given the new function.  What a library writes in C by itself (cv2.imwrite) is not seen; databases are in
+databases.py."""
 import builtins
 import glob
 import os
@@ -262,7 +263,7 @@ def _attach_changes():
         where = overlay.full(path)
         if where is None:
             return original(path, *args, **kwargs)
-        if overlay._own.get(where) == overlay.FILE:
+        if overlay.is_own(where):
             return original(overlay.shadow(where), *args, **kwargs)
         return None  # rank 0 changes the mode or the time of a real file
 

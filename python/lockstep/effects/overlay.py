@@ -120,6 +120,11 @@ def shadow(path):
     return _folder + path
 
 
+def is_own(path):
+    """Has the script written this full path on this rank?"""
+    return _own.get(path) == FILE
+
+
 def _is_below_gone(path):
     """Removed with a folder above it.  A folder made again after that holds only what was put into it since."""
     parent = os.path.dirname(path)
@@ -210,8 +215,9 @@ def _drop(path):
 
 
 @_by_itself
-def to_write(path, keeps=False, creates=True, is_new=False):
-    """Where to write what the script calls `path`; keeps: what is in it stays; is_new: it must not be there."""
+def to_write(path, keeps=False, creates=True, is_new=False, settles=True):
+    """Where to write what the script calls `path`; keeps: what is in it stays; is_new: it must not be there; settles: it is
+    closed in the end, and then as long as rank 0's."""
     name = full(path)
     if name is None:
         return path
@@ -233,7 +239,8 @@ def to_write(path, keeps=False, creates=True, is_new=False):
             shutil.copyfile(found, own)
         elif _is_there(own):
             _remove(own)
-    _unsettled.add(name)
+    if settles:
+        _unsettled.add(name)
     return own
 
 
