@@ -141,6 +141,12 @@ def _attach_root():
     for name in ("rename", "replace"):
         hooks.wrap(os, name)(moving)
 
+    @hooks.wrap(os, "symlink")
+    def symlink(original, source, target, *args, **kwargs):
+        if kwargs.get("dir_fd") is None:
+            touch(target)
+        return original(source, target, *args, **kwargs)
+
 
 # ---- other ranks ---------------------------------------------------------------------------------------------
 
@@ -208,8 +214,13 @@ def _attach_reading():
             return original(path, *args, **kwargs)
         return _read(path, lambda where: original(where, *args, **kwargs))
 
-    for name in ("stat", "lstat", "readlink"):
+    for name in ("stat", "lstat"):
         hooks.wrap(os, name)(reading)
+
+    @hooks.wrap(os, "readlink")
+    def readlink(original, path, **kwargs):
+        says = overlay.link_at(path) if kwargs.get("dir_fd") is None else None
+        return reading(original, path, **kwargs) if says is None else says
 
     @hooks.wrap(os, "access")
     def access(original, path, mode, **kwargs):
@@ -276,11 +287,9 @@ def _attach_changes():
         return original(path if isinstance(path, int) else overlay.to_write(path, keeps=True, creates=False), length)
 
     @hooks.wrap(os, "symlink")
-    def symlink(original, source, target, **kwargs):
-        name = overlay.full(target)
-        if name is None or kwargs.get("dir_fd") is not None:
-            return original(source, target, **kwargs)
-        return overlay._wait(lambda: overlay._is_there(name))
+    def symlink(original, source, target, *args, **kwargs):
+        if kwargs.get("dir_fd") is not None or not overlay.make_link(source, target):
+            original(source, target, *args, **kwargs)
 
 
 def _attach_h5py():

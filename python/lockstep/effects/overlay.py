@@ -32,6 +32,7 @@ _open_files = {}  # path: weak reference to the file object that writes it
 _unsettled = set()
 _private = set()  # temporary files and folders, which have other names on each rank
 _renamed = {}  # path this rank asked for: path that rank 0 used
+_links = {}  # path of a symbolic link that was made here: what it says
 
 
 def _by_itself(function):
@@ -70,6 +71,9 @@ def full(path):
         return renamed
     if _below(path, _NEVER) or _below(path, (os.path.dirname(_folder), *_private)):
         return None
+    for link in _links:
+        if path.startswith(link + "/"):
+            return full(_end_of(link) + path[len(link):])
     return path
 
 
@@ -205,11 +209,13 @@ def hides_all(folder):
 # ---- changes -------------------------------------------------------------------------------------------------
 
 def _set(path, kind):
+    _links.pop(path, None)
     _own[path] = kind
     _children.setdefault(os.path.dirname(path), set()).add(os.path.basename(path))
 
 
 def _drop(path):
+    _links.pop(path, None)
     _own.pop(path, None)
     _children.get(os.path.dirname(path), set()).discard(os.path.basename(path))
 
@@ -221,6 +227,8 @@ def to_write(path, keeps=False, creates=True, is_new=False, settles=True):
     name = full(path)
     if name is None:
         return path
+    if name in _links and not is_new:
+        return to_write(_end_of(name), keeps, creates, settles=settles)
     found, mode = _mode(name)
     if mode is not None:
         if is_new:
@@ -286,12 +294,45 @@ def remove(path, is_tree=False):
     return True
 
 
+def link_at(path):
+    """What a symbolic link that was made here says; None: there is none."""
+    return _links.get(full(path))
+
+
+def _end_of(name):
+    """Where a link leads."""
+    return os.path.abspath(os.path.join(os.path.dirname(name), _links[name]))
+
+
+@_by_itself
+def make_link(source, target):
+    """A symbolic link.  It lies with the files of this rank's own, and leads to them where it would lead there."""
+    name = full(target)
+    if name is None:
+        return False
+    if exists(name):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), source, None, target)
+    if not is_folder(os.path.dirname(name)):
+        raise missing(target)
+    _set(name, FILE)
+    _links[name] = os.fsdecode(source)
+    os.makedirs(os.path.dirname(shadow(name)), mode=0o700, exist_ok=True)
+    os.symlink(place(_end_of(name)) or _end_of(name), shadow(name))
+    return True
+
+
 @_by_itself
 def rename(source, target):
     """A file moves; a folder is moved by rank 0, and waited for."""
     old, new = full(source), full(target)
     if old is None or new is None:
         return False
+    if old in _links:
+        says = _links[old]
+        remove(source)
+        if exists(new):
+            remove(target)
+        return make_link(says, target)
     found, mode = _mode(old)
     if mode is None:
         raise missing(source)
