@@ -61,7 +61,7 @@ def reduce(grads, sources, part=None):
     for i, name in zip(chosen, names):
         if isinstance(grads[i], tf.IndexedSlices):
             result[i] = _reduce_sparse(grads[i], name, part)
-    reduced = _reduce_dense([grads[i] for i, _ in dense], [name for _, name in dense], part)
+    reduced = _reduce_dense([_shaped(grads[i], sources[i]) for i, _ in dense], [name for _, name in dense], part)
     for (i, _), grad in zip(dense, reduced):
         result[i] = grad
     return nan.checked(result, sources)
@@ -72,6 +72,14 @@ def _name(variable):
         *_, outermost = current.graphs_around(tf.compat.v1.get_default_graph())
         outermost._lockstep_gradients = True
     return current.numbered(f"{ops.GRADIENT}{variables.key(variable)}")
+
+
+def _shaped(grad, variable):
+    """The gradient with the shape of its variable, which TensorFlow loses where it takes rows of an unknown number together; XLA
+    needs it, and so do those that travel together."""
+    if grad.shape.is_fully_defined() or not variable.shape.is_fully_defined():
+        return grad
+    return tf.ensure_shape(grad, variable.shape)
 
 
 def _reduce_dense(grads, names, part):

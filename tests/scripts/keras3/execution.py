@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Keras runs the steps: several per call, eagerly, compiled; those that are named, or all.  65 samples in batches of 32 leave
-a batch of one."""
+a batch of one.  A layer that puts rows and steps of sequences together does not know the shape of its gradient then."""
 import sys
 
 import keras
@@ -14,7 +14,8 @@ WAYS = {"plain": {}, "several": {"steps_per_execution": 3}, "eager": {"run_eager
 
 for name in sys.argv[1:] or WAYS:
     keras.utils.set_random_seed(61)
-    model = keras.Sequential([keras.layers.Dense(10, activation="tanh"), keras.layers.Dense(2)])
+    model = keras.Sequential([keras.layers.Dense(10, activation="tanh"), keras.layers.Reshape((2, 5)), keras.layers.Dense(3, activation="tanh"),
+                              keras.layers.Flatten(), keras.layers.Dense(2)])
     model.compile(optimizer=keras.optimizers.Adam(0.02), metrics=["accuracy"],
                   loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), **WAYS[name])
     history = model.fit(x, y, batch_size=32, epochs=3, verbose=0, validation_data=(x[:33], y[:33]))
