@@ -152,14 +152,31 @@ def _attach_root():
 
 def _attach_temporary():
     """Temporary files have names of their own on each rank: they are real."""
-    def private(original, *args, **kwargs):
+    @hooks.wrap(tempfile, "mkdtemp")
+    def mkdtemp(original, suffix=None, prefix=None, dir=None):
+        dir = dir if dir is None else _place_of_temporary(dir)
         with world.alone():
-            result = original(*args, **kwargs)
-        overlay.add_private(result if isinstance(result, (str, bytes)) else result[1])
-        return result
+            path = original(suffix, prefix, dir)
+        overlay.add_private(path)
+        return path
 
-    for name in ("mkdtemp", "_mkstemp_inner"):
-        hooks.wrap(tempfile, name)(private)
+    @hooks.wrap(tempfile, "_mkstemp_inner")
+    def mkstemp(original, dir, *args):
+        dir = _place_of_temporary(dir)
+        with world.alone():
+            file, path = original(dir, *args)
+        overlay.add_private(path)
+        return file, path
+
+
+def _place_of_temporary(folder):
+    """The usual folder for them, or this rank's own where the script wants them beside its files, to give them a name later."""
+    if os.path.abspath(os.fsdecode(folder)) == os.path.abspath(tempfile.gettempdir()):
+        return folder
+    if not os.path.isdir(folder):
+        return folder  # an error, as in one process
+    where = overlay.for_private(folder)
+    return os.fsencode(where) if isinstance(folder, bytes) else where
 
 
 def _attach_open():

@@ -57,6 +57,15 @@ def close():
         shutil.rmtree(_folder, ignore_errors=True)
 
 
+def for_private(folder):
+    """Where temporary files go that the script wants in this folder: not among its own, under a name that rank 0 does not know."""
+    name = full(folder)
+    if name is None:
+        return folder
+    os.makedirs(shadow(name), mode=0o700, exist_ok=True)
+    return shadow(name)
+
+
 def add_private(path):
     _private.add(os.path.abspath(os.fsdecode(path)))
 
@@ -325,8 +334,10 @@ def make_link(source, target):
 def rename(source, target):
     """A file moves; a folder is moved by rank 0, and waited for."""
     old, new = full(source), full(target)
-    if old is None or new is None:
+    if new is None:
         return False
+    if old is None:
+        return _move_here(source, target)
     if old in _links:
         says = _links[old]
         remove(source)
@@ -347,6 +358,19 @@ def rename(source, target):
         shutil.copyfile(new, content)
     _rename(content, to_write(target))
     remove(source)
+    return True
+
+
+def _move_here(source, target):
+    """What is temporary, and therefore real on each rank, becomes a file or a folder of the script."""
+    if not os.path.isdir(source):
+        _stat(source)
+        shutil.move(source, to_write(target))
+        return True
+    make_folder(target)
+    for name in os.listdir(source):
+        _move_here(os.path.join(source, name), os.path.join(target, name))
+    os.rmdir(source)
     return True
 
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 
 import h5py
@@ -77,6 +78,23 @@ with open("run.log") as file:
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "scratch").write_text("1")
     print(os.listdir(folder))
+
+# Written beside its place, and put there when it is whole; also in a folder that has another name on each rank.
+for i in range(3):
+    with tempfile.NamedTemporaryFile("w", dir="work", suffix=".part", delete=False) as file:
+        file.write(f"state {i}")
+    os.replace(file.name, "work/state.txt")
+    print(Path("work/state.txt").read_text(), glob.glob("work/*.part"))
+own = f"work/{uuid.uuid4().hex}"
+os.mkdir(own)
+with tempfile.NamedTemporaryFile("w", dir=own) as file:
+    print(file.write("scratch"))
+shutil.rmtree(own)
+whole = tempfile.mkdtemp(dir="work")
+Path(whole, "x.txt").write_text("in a folder")
+os.rename(whole, "work/whole")
+print(Path("work/whole/x.txt").read_text(), sorted(os.listdir("work")))
+shutil.rmtree("work/whole")
 
 # Written by Python, read by TensorFlow, and the other way round.
 with open("words.txt", "w") as file:
