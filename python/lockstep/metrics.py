@@ -87,17 +87,32 @@ def _outermost(original, hook, kit):
         method = hooks.converted(original)
         if not world.on() or world.size == 1:
             return method(self, *args, **kwargs)
-        if getattr(_local, "busy", False):
+        if getattr(_local, "busy", None):
             if hook is _update_state and _is_sum(type(self), kit.package):  # a function that gives one number per batch
                 args, kwargs = _weigh_batch_figure(kit, current.now(), self, args, kwargs)
             return method(self, *args, **kwargs)
-        _local.busy = True
+        _local.busy = hook, isinstance(self, kit.batch_figures)
         try:
             return hook(method, kit, self, *args, **kwargs)
         finally:
-            _local.busy = False
+            _local.busy = None
 
     return hooks.ours(hooked)
+
+
+def is_at_work():
+    """Is a metric being updated, or asked for its result?"""
+    return getattr(_local, "busy", None) is not None
+
+
+def is_updating():
+    return is_at_work() and _local.busy[0] is _update_state
+
+
+def adds_sums():
+    """Is a metric being updated that adds what it computes to variables of its own?  What it sums over the rows of the slice is
+    added to that of the other ranks in the end; a figure of the batch, given to Mean or Sum, counts with the rank's share."""
+    return is_updating() and not _local.busy[1]
 
 
 def is_sum(metric):
@@ -147,6 +162,12 @@ def _weigh_batch_figure(kit, part, self, args, kwargs):
         return args, kwargs
     is_full = part.is_static and part.share() == 1.0
     return args, kwargs if is_full else {"sample_weight": ops.exact(part.share(), self.dtype or "float32")}
+
+
+def weigh_inner_figure(kit, self, values, sample_weight):
+    """The weight of a number that a metric's function gives to the Mean that the metric is made from."""
+    _, kwargs = _weigh_batch_figure(kit, current.now(), self, (values,), {"sample_weight": sample_weight})
+    return kwargs["sample_weight"]
 
 
 def _all_rows(arguments, part, name):

@@ -185,7 +185,7 @@ def _attach_losses():
             return loss
         given = signature.bind(values, *args, **kwargs).arguments
         reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
-        if reduction == "sum":
+        if reduction == "sum" and not metrics.adds_sums():
             loss = steps.sum_as_mean(loss)
         elif reduction == "mean_with_sample_weight" and sample_weight is not None:
             own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))

@@ -9,7 +9,7 @@ import threading
 
 import tensorflow as tf
 
-from lockstep import batchnorm, hooks, means, metrics, ops
+from lockstep import batchnorm, hooks, means, metrics, ops, world
 from lockstep.frontends import steps, tf_keras_sequences, tf_keras_weak
 from lockstep.slices import current, part as parts
 
@@ -27,9 +27,21 @@ def attach():
     tf_keras_sequences.attach()
     steps.attach_stops(callbacks.CallbackList, "tf_keras")
     steps.attach_expectation(callbacks.CallbackList)
-    metrics.attach_to_objects(base_metric.Metric, metrics.Kit(
+    _attach_metrics(base_metric)
+
+
+def _attach_metrics(base_metric):
+    kit = metrics.Kit(
         read=lambda variable: variable.read_value(), assign=lambda variable, value: variable.assign(value),
-        compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras"))
+        compute=_compute_with, batch_figures=(base_metric.Mean, base_metric.Sum), package="tf_keras")
+    metrics.attach_to_objects(base_metric.Metric, kit)
+
+    @hooks.wrap(base_metric.Reduce, "update_state")
+    def update_state(original, self, values, sample_weight=None):
+        """Of the class: what MeanMetricWrapper calls with what its function gives, perhaps one number for the batch."""
+        if metrics.is_updating() and world.size > 1:
+            sample_weight = metrics.weigh_inner_figure(kit, self, values, sample_weight)
+        return original(self, values, sample_weight=sample_weight)
 
 
 def _compute_with(metric, result, totals):
@@ -134,7 +146,7 @@ def _attach_losses():
         loss = original(weighted_losses, reduction)
         if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
             return loss
-        if reduction == "sum":
+        if reduction == "sum" and not metrics.adds_sums():
             loss = steps.sum_as_mean(loss)
         return means.of_batch(loss) if means.is_by_hand(weighted_losses) else loss
 

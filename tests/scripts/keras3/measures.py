@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of many kinds, two of the script's own among them: one of sums, one that remembers the largest error."""
+"""Metrics of many kinds, three of the script's own among them: one of sums, one that sums a loss of Keras, one that remembers the
+largest error."""
 import keras
 import numpy as np
 
@@ -23,6 +24,17 @@ class Brier(keras.metrics.Metric):
         return self.total / self.rows
 
 
+class Perplexity(Brier):
+    entropy = keras.losses.CategoricalCrossentropy(reduction="sum")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.total.assign_add(self.entropy(y_true, y_pred))
+        self.rows.assign_add(keras.ops.cast(keras.ops.shape(y_true)[0], "float32"))
+
+    def result(self):
+        return keras.ops.exp(self.total / self.rows)
+
+
 class Largest(keras.metrics.Metric):
     def __init__(self, name="largest", **options):
         super().__init__(name=name, **options)
@@ -40,7 +52,8 @@ model.compile(optimizer="adam", loss="categorical_crossentropy", metrics=[
     "accuracy", keras.metrics.AUC(name="auc"), keras.metrics.AUC(curve="PR", multi_label=True, name="pr"), keras.metrics.Precision(name="precision"),
     keras.metrics.Recall(class_id=1, name="recall"), keras.metrics.TopKCategoricalAccuracy(k=2, name="top2"),
     keras.metrics.F1Score(average="macro", name="f1"), keras.metrics.OneHotMeanIoU(4, name="iou"), keras.metrics.R2Score(name="r2"),
-    keras.metrics.RootMeanSquaredError(name="rmse"), keras.metrics.KLDivergence(name="kl"), Brier(), Largest(),
+    keras.metrics.RootMeanSquaredError(name="rmse"), keras.metrics.KLDivergence(name="kl"), Brier(), Perplexity("perplexity"),
+    Largest(), keras.losses.CategoricalCrossentropy(reduction="sum", name="entropy"),
     keras.metrics.PrecisionAtRecall(0.6, name="par"), keras.metrics.TruePositives(name="tp"), keras.metrics.CosineSimilarity(name="cos")])
 history = model.fit(x, y, batch_size=33, epochs=3, verbose=0, validation_data=(x[:67], y[:67]))
 for name, values in history.history.items():
