@@ -4,7 +4,7 @@
     tf.reduce_sum(loss * mask) / tf.reduce_sum(mask)        also / tf.maximum(tf.reduce_sum(mask), 1), / (... + 1e-8)
 
 The ranks' losses are averaged by rows, but here a slice was divided by its own sum.  It is divided by that of the batch instead,
-and by the share of the slice in the batch, which the average takes away again: sum over ranks of S / all C.  So is what
+and by the share of the slice in the batch, which the average of gradients takes away again: sum over ranks of S / all C.  So is what
 a slice without any entry gives, which would be 0 / 0.
 
 In a graph the operators say what a denominator is made of; an eager tensor is marked.  Only under a tape, in the update of a metric, and
@@ -35,7 +35,7 @@ def attach():
         if not _is_sum(x) or not _is_sum(y) or not _is_of_slices():
             return original(x, y, *args, **kwargs)
         own = tf.where(tf.equal(y, 0), tf.ones_like(y), y)
-        return original(x, own, *args, **kwargs) * _factor(own, _total(y))
+        return _of_batch(original(x, own, *args, **kwargs) * _factor(own, _total(y)))
 
     for name in ("real_div", "div_no_nan"):
         hooks.wrap(gen_math_ops, name)(divide)
@@ -117,6 +117,12 @@ def _over_ranks(own):
     as_mean = tf.math.divide_no_nan(tf.cast(own, tf.float64), ops.exact(part.share_in_mean(), tf.float64))
     total = ops.allreduce(tf.stop_gradient(as_mean), current.numbered("loss/divisor"), **part.mean())
     return tf.cast(tf.reshape(total, ()), own.dtype)
+
+
+def _of_batch(own):
+    """The batch's number, whoever averages it how; its derivative is the slice's, which is averaged by rows."""
+    together = ops.allreduce(tf.stop_gradient(own), current.numbered("loss/quotient"), **current.now().mean())
+    return own + tf.stop_gradient(tf.reshape(together, ()) - own)
 
 
 def _factor(own, total):
