@@ -3,9 +3,10 @@
 
     tf.reduce_sum(loss * mask) / tf.reduce_sum(mask)        also / tf.maximum(tf.reduce_sum(mask), 1), / (... + 1e-8)
 
-The ranks' losses are averaged by rows, but here a slice was divided by its own sum.  It is divided by that of the batch instead,
-and by the share of the slice in the batch, which the average of gradients takes away again: sum over ranks of S / all C.  So is what
-a slice without any entry gives, which would be 0 / 0.
+The ranks' losses are averaged by rows, but here a slice was divided by its own sum.  Each rank gets the quotient of the batch's sums
+instead, Q = S / C, also one whose slice has no entry.  Its derivative is the slice's part of that of S / C,
+
+    (dS_r - Q dC_r) / C,  divided by the share of the slice in the batch, by which the average of gradients multiplies
 
 In a graph the operators say what a denominator is made of; an eager tensor is marked.  Only under a tape, in the update of a metric, and
 in a function that takes no gradient (an evaluation): an optimizer that divides sums has the same ones on every rank, and
@@ -34,8 +35,9 @@ def attach():
     def divide(original, x, y, *args, **kwargs):
         if not _is_sum(x) or not _is_sum(y) or not _is_of_slices():
             return original(x, y, *args, **kwargs)
-        own = tf.where(tf.equal(y, 0), tf.ones_like(y), y)
-        return _of_batch(original(x, own, *args, **kwargs) * _factor(own, _total(y)))
+        quotient = original(_total(x), total := _total(y), *args, **kwargs)
+        slope = tf.math.divide_no_nan(x - quotient * (y - tf.stop_gradient(y)), total * ops.exact(current.now().share_in_mean(), x.dtype))
+        return quotient + slope - tf.stop_gradient(slope)
 
     for name in ("real_div", "div_no_nan"):
         hooks.wrap(gen_math_ops, name)(divide)
@@ -115,16 +117,5 @@ def _total(tensor):
 def _over_ranks(own):
     part = current.now()
     as_mean = tf.math.divide_no_nan(tf.cast(own, tf.float64), ops.exact(part.share_in_mean(), tf.float64))
-    total = ops.allreduce(tf.stop_gradient(as_mean), current.numbered("loss/divisor"), **part.mean())
+    total = ops.allreduce(tf.stop_gradient(as_mean), current.numbered("loss/sum"), **part.mean())
     return tf.cast(tf.reshape(total, ()), own.dtype)
-
-
-def _of_batch(own):
-    """The batch's number, whoever averages it how; its derivative is the slice's, which is averaged by rows."""
-    together = ops.allreduce(tf.stop_gradient(own), current.numbered("loss/quotient"), **current.now().mean())
-    return own + tf.stop_gradient(tf.reshape(together, ()) - own)
-
-
-def _factor(own, total):
-    divisor = total * ops.exact(current.now().share_in_mean(), total.dtype)
-    return tf.stop_gradient(tf.math.divide_no_nan(own, divisor))

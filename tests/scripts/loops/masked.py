@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loss that divides a sum over the entries that count by their number; some slices have none.
+"""A loss that divides a sum over the entries that count by their number, of which some slices have none; and one relative to the outputs.
 
     masked.py eager | function"""
 import sys
@@ -21,7 +21,9 @@ mean = keras.metrics.Mean()
 
 def step(x, y, mask):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum((model(x) - y) ** 2 * mask) / tf.reduce_sum(mask)
+        outputs = model(x)
+        loss = tf.reduce_sum((outputs - y) ** 2 * mask) / tf.reduce_sum(mask)
+        loss += tf.reduce_sum(tf.abs(outputs - y)) / tf.reduce_sum(outputs ** 2)  # of which both depend on the weights
     optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
     mean.update_state(loss)
     return loss
