@@ -29,7 +29,7 @@ def _note(error):
 
 
 def _put_hooks_in_place():
-    from lockstep import audit, following, hooks, masked, means, randomness, reports, seeds, summary, variables
+    from lockstep import audit, following, hooks, means, randomness, reports, seeds, summary, variables
     from lockstep.effects import clean_graphs, databases, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.restart import fits
@@ -42,7 +42,6 @@ def _put_hooks_in_place():
     v1.attach()
     reports.attach()
     means.attach()
-    masked.attach()
     loops.attach()
     order.attach()
     folder = output.attach()

@@ -33,7 +33,7 @@ def attach():
     @hooks.wrap(gen_math_ops, "mean")
     def mean(original, input, axis, *args, **kwargs):
         value = original(input, axis, *args, **kwargs)
-        if not _is_in_loop(input) or not _is_over_rows(input, axis) or not is_called_by_script():
+        if not _is_in_loop(input) or not _is_over_rows(input, axis) or not _is_called_by_script():
             return value
         return of_batch(value) if _all_have_rows(input) else value
 
@@ -48,10 +48,6 @@ def off():
         _local.is_off = before
 
 
-def is_off():
-    return getattr(_local, "is_off", False)
-
-
 def is_by_hand(rows):
     """Are these the rows of a slice, in a loop of the script, where no gradient is taken?  All ranks ask together."""
     return _is_in_loop(rows) and _all_have_rows(rows)
@@ -62,7 +58,7 @@ def _is_in_loop(rows):
     nobody knows how many rows they have."""
     if not current.is_delivering_slices() or not current.is_delivered_here():
         return False
-    if record.could_possibly_record() or is_off():
+    if record.could_possibly_record() or getattr(_local, "is_off", False):
         return False
     shape = getattr(rows, "shape", None)
     return shape is not None and len(shape) > 0 and current.now().is_static and not weak.is_on()
@@ -91,9 +87,9 @@ def _is_over_rows(input, axis):
     return bool(np.any((axes == 0) | (axes == -len(input.shape))))
 
 
-def is_called_by_script(depth=3):
-    """Keras's own layers and metrics look after themselves.  `depth` frames up is who called an operator of TensorFlow."""
-    frame = sys._getframe(depth)
+def _is_called_by_script():
+    """Keras's own layers and metrics look after themselves."""
+    frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if not name.startswith(("tensorflow.", "keras.src.ops", "keras.src.backend")):
