@@ -63,7 +63,7 @@ def attach():
 
     @hooks.wrap(stateful_random_ops.Generator, "_prepare_key_counter")
     def prepare(original, self, shape):
-        rows = _rows_of({"shape": shape}, ())
+        rows = _rows_of({"shape": shape}, (), is_of_any=True)
         return original(self, shape if rows is None else rows.of_batch(tf.convert_to_tensor(shape)))
 
 
@@ -134,19 +134,21 @@ class _Rows:
         return tf.concat([fill(before), parameter, fill(behind)], 0)
 
 
-def _rows_of(given, parameters):
-    """None where the numbers that are drawn with these arguments are not for the rows of the slice."""
+def _rows_of(given, parameters, is_of_any=False):
+    """None where the numbers that are drawn with these arguments are not for the rows of the slice; is_of_any: of the slice of
+    some rank, so that all ranks answer alike."""
     part = current.now()
     if part.is_static and part.is_whole:
         return None
     first = _first_dimension(given, parameters)
     if first is None:
         return None
-    rows = tf.maximum(part.count, 1) if tf.is_tensor(part.count) else max(part.count, 1)
+    sizes = [part.count, part.total // world.size, -(-part.total // world.size)] if is_of_any else [part.count]
     if part.is_static and not tf.is_tensor(first):
-        return _Rows(part, first, True) if first == rows else None
+        return _Rows(part, first, True) if first in [max(size, 1) for size in sizes] else None
     is_cut = ~part.is_whole if tf.is_tensor(part.is_whole) else not part.is_whole
-    return _Rows(part, first, tf.logical_and(tf.equal(tf.cast(first, tf.int64), tf.cast(rows, tf.int64)), is_cut))
+    sizes = tf.maximum(tf.stack([tf.cast(size, tf.int64) for size in sizes]), 1)
+    return _Rows(part, first, tf.logical_and(tf.reduce_any(tf.equal(tf.cast(first, tf.int64), sizes)), is_cut))
 
 
 def _first_dimension(given, parameters):

@@ -73,6 +73,7 @@ DRAWS = """
                                 ("stateless gamma", tf.random.stateless_gamma([rows, 4], [1, 2], 1.0))):
                 if epoch > 0:
                     print("noise", name, drawn[0].numpy().tolist())
+            generator.normal([3])  # as many as the rows of one rank
             print("agreed", generator.uniform([]).numpy(), generator.state.numpy().tolist())
 """
 

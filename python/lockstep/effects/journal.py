@@ -83,9 +83,9 @@ def look():
 
 
 def has_root_come_to(number):
-    """Rank 0 has changed everything that it had to before the look of this number."""
+    """Rank 0 has changed everything that it had to before the look of this number; or its files are not seen here."""
     _read_list()
-    return _root_look >= number
+    return _root_look >= number or not os.path.exists(_file)
 
 
 def _state(path, how):

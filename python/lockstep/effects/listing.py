@@ -33,10 +33,11 @@ def _listed(original, path):
 
 
 def _names(original, path):
-    name = overlay.full(path)
+    behind = overlay.behind_links(path)
+    name = overlay.full(behind)
     if name is None:
         return _listed(original, path)
-    where = overlay.to_read(path)
+    where = overlay.to_read(behind)
     add, leave_out = overlay.own_names(name)
     names = set() if overlay.hides_all(name) else set(map(os.fsdecode, _listed(original, where)))
     names = {found for found in names - leave_out if found in add or overlay.place(os.path.join(name, found)) is not None}
@@ -45,7 +46,7 @@ def _names(original, path):
 
 
 def _entries(original, path):
-    where = overlay.to_read(path)
+    where = overlay.to_read(overlay.behind_links(path))
     with original(where) as entries:
         real = {entry.name: entry for entry in entries}
     names = sorted(_names(lambda _: list(real), path))

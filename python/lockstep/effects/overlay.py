@@ -21,6 +21,7 @@ from lockstep.effects import journal
 
 FILE, FOLDER, GONE = "file", "folder", "gone"
 SETTLE_SECONDS = 10.0
+MOST_LINKS = 40  # that Linux follows
 _NEVER = ("/dev", "/proc", "/sys", "/run")
 
 _stat, _lstat, _mkdir, _remove, _rename = os.stat, os.lstat, os.mkdir, os.remove, os.rename
@@ -313,6 +314,16 @@ def _end_of(name):
     return os.path.abspath(os.path.join(os.path.dirname(name), _links[name]))
 
 
+def behind_links(path):
+    """Where the script's own links at this path lead; the path itself where there is none."""
+    for _ in range(MOST_LINKS):
+        name = full(path)
+        if name not in _links:
+            return path
+        path = _end_of(name)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
 @_by_itself
 def make_link(source, target):
     """A symbolic link.  It lies with the files of this rank's own, and leads to them where it would lead there."""
@@ -365,9 +376,12 @@ def _move_here(source, target):
     """What is temporary, and therefore real on each rank, becomes a file or a folder of the script."""
     if not os.path.isdir(source):
         _stat(source)
+        if is_folder(full(target)):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), source, None, target)
         shutil.move(source, to_write(target))
         return True
-    make_folder(target)
+    if not is_folder(full(target)):  # one that is there may be taken if it is empty; rank 0 says so if it is not
+        make_folder(target)
     for name in os.listdir(source):
         _move_here(os.path.join(source, name), os.path.join(target, name))
     os.rmdir(source)

@@ -28,7 +28,8 @@ for run in ("one", "two"):
           os.path.isdir("runs/latest"), sorted(os.listdir("runs")), sorted(os.listdir("runs/latest")))
     with open("runs/latest/log.txt", "a") as file:
         file.write(" again")
-    print(Path(f"runs/{run}/log.txt").read_text())
+    Path("runs/latest/more.txt").write_text("more")
+    print(Path(f"runs/{run}/log.txt").read_text(), sorted(os.listdir("runs/latest")), sorted(path.name for path in Path("runs/latest").iterdir()))
 
 os.symlink(os.path.abspath("runs/two/log.txt"), "current.txt")
 with open("current.txt", "a") as file:

@@ -94,6 +94,9 @@ whole = tempfile.mkdtemp(dir="work")
 Path(whole, "x.txt").write_text("in a folder")
 os.rename(whole, "work/whole")
 print(Path("work/whole/x.txt").read_text(), sorted(os.listdir("work")))
+os.makedirs("work/empty")
+os.rename(tempfile.mkdtemp(dir="work"), "work/empty")
+print(os.listdir("work/empty"))
 shutil.rmtree("work/whole")
 
 # Written by Python, read by TensorFlow, and the other way round.
