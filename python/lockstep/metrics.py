@@ -100,13 +100,10 @@ def _outermost(original, hook, kit):
     return hooks.ours(hooked)
 
 
-def is_at_work():
-    """Is a metric being updated, or asked for its result?"""
-    return getattr(_local, "busy", None) is not None
-
-
 def is_updating():
-    return is_at_work() and _local.busy[0] is _update_state
+    """Is a metric being updated, not asked for its result?"""
+    busy = getattr(_local, "busy", None)
+    return busy is not None and busy[0] is _update_state
 
 
 def adds_sums():

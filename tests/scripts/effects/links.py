@@ -29,7 +29,9 @@ for run in ("one", "two"):
     with open("runs/latest/log.txt", "a") as file:
         file.write(" again")
     Path("runs/latest/more.txt").write_text("more")
-    print(Path(f"runs/{run}/log.txt").read_text(), sorted(os.listdir("runs/latest")), sorted(path.name for path in Path("runs/latest").iterdir()))
+    print(Path(f"runs/{run}/log.txt").read_text())
+    for names in (os.listdir("runs/latest"), [path.name for path in Path("runs/latest").iterdir()]):
+        assert sorted(names) == ["log.txt", "more.txt"], names  # on every rank, of which only rank 0 is seen to print
 
 os.symlink(os.path.abspath("runs/two/log.txt"), "current.txt")
 with open("current.txt", "a") as file:
