@@ -43,6 +43,16 @@ def compare_text(one, other, tolerance, what):
     assert len(one) == len(other), f"{what}: {len(one)} lines with one process, {len(other)} with ranks:\n" + "\n".join(other)
 
 
+def compare_log(one, log, tolerance, what):
+    """The log of a rank has the lines of standard output, in this order; between them are those of standard error."""
+    log = iter(_lines(log))
+    for number, line in enumerate(_lines(one), 1):
+        words = NUMBER.sub("#", line)
+        found = next((other for other in log if NUMBER.sub("#", other) == words), None)
+        assert found is not None, f"{what} has no line like line {number} of one process:\n  {line}"
+        compare_text(line, found, tolerance, f"{what}, line {number} of one process")
+
+
 def compare_folders(one, other, tolerance):
     """Same files, same content."""
     files, other_files = _files(one), _files(other)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from compare import compare_folders, compare_text
+from compare import compare_folders, compare_log, compare_text
 from jobs import ROOT, Mpi, run_process, run_ranks
 
 HERE = Path(__file__).resolve().parent
@@ -96,6 +96,8 @@ def check_case(case, ranks, tmp_path):
     for n, job in jobs.items():
         compare_text(one.result(), job.result(), case.tolerance, f"standard output with {n} ranks")
         compare_folders(tmp_path / "one", tmp_path / f"ranks-{n}", case.tolerance)
+        for log in (tmp_path / f"ranks-{n}" / "rank-logs").glob("rank-*.log"):
+            compare_log(one.result(), log.read_text(), case.tolerance, f"{log.name} of {n} ranks")
 
 
 def _run(case, folder, n):
