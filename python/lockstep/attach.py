@@ -32,6 +32,7 @@ def _put_hooks_in_place():
     from lockstep import audit, following, hooks, means, randomness, reports, seeds, summary, variables
     from lockstep.effects import clean_graphs, databases, files, output, records, saves, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
+    from lockstep.losses import figures
     from lockstep.restart import fits
     from lockstep.slices import loops, order
     hooks.attach()
@@ -42,6 +43,7 @@ def _put_hooks_in_place():
     v1.attach()
     reports.attach()
     means.attach()
+    figures.attach()
     loops.attach()
     order.attach()
     folder = output.attach()

@@ -14,6 +14,7 @@ import tensorflow as tf
 from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import older_keras3, steps
+from lockstep.losses import figures
 from lockstep.slices import current, own, part as parts, pipeline, weak
 
 _local = threading.local()
@@ -25,11 +26,13 @@ def attach():
         return
     from keras.src.backend.tensorflow import trainer
     from keras.src.callbacks import callback_list
+    from keras.src.losses import loss
     from keras.src.metrics import metric, reduction_metrics
     _attach_steps(trainer.TensorFlowTrainer)
     _attach_epochs(trainer.TFEpochIterator)
     _attach_rates()
     _attach_losses()
+    figures.attach_to(loss.Loss, reduction_metrics.MeanMetricWrapper)
     _attach_added_losses(trainer.TensorFlowTrainer)
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")
@@ -174,6 +177,7 @@ def _attach_losses():
         merged = original(sample_weight, mask, dtype, reduction)
         if mask is None or reduction not in ("mean", "sum_over_batch_size") or not steps.is_sliced():
             return merged
+        figures.give_up_looking()
         return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask")
 
     signature = inspect.signature(loss_module.reduce_values)  # Keras 3.3 gives it no weights
@@ -186,8 +190,10 @@ def _attach_losses():
         given = signature.bind(values, *args, **kwargs).arguments
         reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
         if reduction == "sum" and not metrics.adds_sums():
+            figures.give_up_looking()
             loss = steps.sum_as_mean(loss)
         elif reduction == "mean_with_sample_weight" and sample_weight is not None:
+            figures.give_up_looking()
             own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
             loss *= steps.divided_by_all(own_weight, "weight")
         return means.of_batch(loss) if means.is_by_hand(values) else loss

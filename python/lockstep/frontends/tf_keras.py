@@ -11,17 +11,19 @@ import tensorflow as tf
 
 from lockstep import batchnorm, hooks, means, metrics, ops, world
 from lockstep.frontends import steps, tf_keras_sequences, tf_keras_weak
+from lockstep.losses import figures
 from lockstep.slices import current, part as parts
 
 _local = threading.local()
 
 
 def attach():
-    from tf_keras.src import callbacks
+    from tf_keras.src import callbacks, losses
     from tf_keras.src.engine import training
     from tf_keras.src.metrics import base_metric
     _attach_steps(training.Model)
     _attach_losses()
+    figures.attach_to(losses.Loss, base_metric.MeanMetricWrapper)
     _attach_batchnorm()
     tf_keras_weak.attach()
     tf_keras_sequences.attach()
@@ -50,11 +52,11 @@ def _compute_with(metric, result, totals):
     with tf.control_dependencies(own):
         set_totals = [variable.assign(total) for variable, total in zip(metric.variables, totals)]
     with tf.control_dependencies(set_totals):
-        figures = tf.nest.map_structure(tf.identity, result())
-    with tf.control_dependencies(tf.nest.flatten(figures)):
+        results = tf.nest.map_structure(tf.identity, result())
+    with tf.control_dependencies(tf.nest.flatten(results)):
         put_back = [variable.assign(value) for variable, value in zip(metric.variables, own)]
     with tf.control_dependencies(put_back):
-        return tf.nest.map_structure(tf.identity, figures)
+        return tf.nest.map_structure(tf.identity, results)
 
 
 # ---- steps ---------------------------------------------------------------------------------------------------
@@ -138,6 +140,7 @@ def _attach_losses():
         merged = original(losses, sw, mask, reduction)
         if mask is None or reduction not in ("auto", "sum_over_batch_size") or not steps.is_sliced():
             return merged
+        figures.give_up_looking()
         factor = steps.divided_by_all(steps.valid_part(mask, losses.dtype), "mask")
         return tf.where(tf.math.is_finite(merged), merged, 0) * factor  # a slice may have no valid entry
 
@@ -147,6 +150,7 @@ def _attach_losses():
         if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
             return loss
         if reduction == "sum" and not metrics.adds_sums():
+            figures.give_up_looking()
             loss = steps.sum_as_mean(loss)
         return means.of_batch(loss) if means.is_by_hand(weighted_losses) else loss
 
