@@ -165,6 +165,11 @@ class Anatomy:
             return [Fixed()]
         return [Shape(counts=states[0].mask is None and op.inputs[0].shape.rank - states[0].inner == 1)]
 
+    def of_fixed(self, op, states):
+        if not all(isinstance(state, Fixed) for state in states):
+            raise Unclear(op.type)
+        return [Fixed()]
+
     def size(self, op, states):
         if not isinstance(states[0], Rows):
             return [Fixed()]
@@ -412,7 +417,7 @@ _TABLE = {
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "Any", "All", "EuclideanNorm", "ArgMax", "ArgMin"), Anatomy.reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), Anatomy.along_last),
     **dict.fromkeys(("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits"), Anatomy.cross_entropy),
-    "Shape": Anatomy.shape, "Size": Anatomy.size, "Reshape": Anatomy.reshape, "Squeeze": Anatomy.squeeze, "ExpandDims": Anatomy.expand_dims,
+    "Rank": lambda anatomy, op, states: [Fixed()], "Range": Anatomy.of_fixed, "Shape": Anatomy.shape, "Size": Anatomy.size, "Reshape": Anatomy.reshape, "Squeeze": Anatomy.squeeze, "ExpandDims": Anatomy.expand_dims,
     "StridedSlice": Anatomy.strided_slice, "Pack": Anatomy.pack, "ConcatV2": Anatomy.concat, "Unpack": Anatomy.unpack,
     "OneHot": Anatomy.one_hot, "Where": Anatomy.where, "GatherV2": Anatomy.gather,
 }

@@ -28,6 +28,7 @@ from lockstep import hooks, native, ops, world
 from lockstep.losses import anatomy
 from lockstep.slices import current
 
+_MEANS = ("sum_over_batch_size", "mean", "auto")  # reductions of Keras that take the mean
 _local = threading.local()
 
 
@@ -46,24 +47,24 @@ def attach_to(loss_class, metric_class):
     """Keras's Loss, whose method call() may be the script's, and its metric made from a function."""
     @hooks.wrap(loss_class, "__call__")
     def call_loss(original, self, *args, **kwargs):
-        with _called_by_us(self, "call"):
+        with _called_by_us(self, "call", self.reduction in _MEANS):
             return original(self, *args, **kwargs)
 
     @hooks.wrap(metric_class, "update_state")
     def update_metric(original, self, *args, **kwargs):
-        with _called_by_us(self, "_fn"):
+        with _called_by_us(self, "_fn", is_averaged=False):
             return original(self, *args, **kwargs)
 
 
 @contextlib.contextmanager
-def _called_by_us(owner, name):
+def _called_by_us(owner, name, is_averaged):
     """Meanwhile owner.name(...), a method or a function that owner has, is called by call()."""
     if not _is_sliced():
         yield
         return
     function = hooks.converted(getattr(owner, name))
     before = owner.__dict__.get(name)
-    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(function, *args, **kwargs))
+    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(function, args, kwargs, is_averaged))
     try:
         yield
     finally:
@@ -78,13 +79,14 @@ def give_up_looking():
         raise anatomy.Unclear("a loss of Keras inside, which is looked after")
 
 
-def call(function, *args, **kwargs):
-    """function(*args) of the batch, where the arguments are rows of this rank's slice."""
+def call(function, args, kwargs, is_averaged):
+    """function(*args, **kwargs) of the batch, where the arguments are rows of this rank's slice.  is_averaged: should it give
+    several figures, their mean will be taken."""
     if getattr(_local, "is_inside", False) or not all(isinstance(rows, tf.Tensor) and rows.shape.rank for rows in args):
         return function(*args, **kwargs)
     _local.is_inside = True
     try:
-        seen = _look(function, args, kwargs)
+        seen = _look(function, args, kwargs, is_averaged)
         if seen is None:
             return function(*args, **kwargs)
         value, made = _replaced(function, args, kwargs, seen)
@@ -103,7 +105,7 @@ def _is_sliced():
 
 # ---- what it is made of ----------------------------------------------------------------------------------------
 
-def _look(function, args, kwargs):
+def _look(function, args, kwargs, is_averaged):
     """Kinds of its reductions in their order, None for those that stay; or None: leave it."""
     made, graph = [], FuncGraph("lockstep_loss")
     _local.is_looking = True
@@ -116,7 +118,10 @@ def _look(function, args, kwargs):
         return None
     finally:
         _local.is_looking = False
-    needs_all = found.feeds_rows or (isinstance(found.result, anatomy.Figure) and not found.result.is_mean)
+    is_figure = isinstance(found.result, anatomy.Figure)
+    if is_figure and result.shape.rank != 0 and not is_averaged:
+        return None
+    needs_all = found.feeds_rows or (is_figure and not found.result.is_mean)
     if not needs_all or not set(found.kinds) <= set(made):
         return None
     return [found.kinds.get(name) for name in made]
