@@ -46,7 +46,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", help="model:batch of a process, as mnist:128; more than once; default: all")
     parser.add_argument("--ranks", type=int, action="append", choices=(1, 2), help="1: alone; 2; default: both")
-    parser.add_argument("--turns", type=int, default=15, help="of each way")
+    parser.add_argument("--turns", type=int, default=60, help="of each way; few of them tell little where the machine's speed varies")
     parser.add_argument("--steps", type=int, default=10, help="of each turn")
     parser.add_argument("--json", help="file for the numbers")
     args = parser.parse_args()
