@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks ahead of rank 0 wait for what it writes where TensorFlow reads files in C++, however long the files are."""
+"""Ranks ahead of rank 0 wait for what it writes where TensorFlow reads files in C++, however long the files are; ranks behind it
+read what they have written."""
 import time
 
 import tensorflow as tf
@@ -30,4 +31,10 @@ if rank == 0:
 with open("words.txt", "w") as file:  # of the old length
     file.write("one\ntwo\nseven")
 assert tf.io.read_file("words.txt").numpy() == b"one\ntwo\nseven"
+for text in ("first", "second"):
+    if rank != 0:
+        time.sleep(LATE_S)  # rank 0 is ahead by one text
+    with open("words.txt", "w") as file:
+        file.write(text)
+    assert tf.io.read_file("words.txt").numpy() == text.encode()
 print(f"rank {rank} of {lockstep.size()} is right", flush=True)

@@ -8,6 +8,7 @@ Files that the script did not change are the real ones.
     _own[path] = FILE    written here, lies below _folder
                  FOLDER  made here; rank 0 makes the real one
                  GONE    removed here, with all below it"""
+import contextlib
 import errno
 import fnmatch
 import functools
@@ -117,6 +118,8 @@ def place(path):
     """Where to read this full path: itself, a file of the rank's own, or a copy of what it was; None: it is not there."""
     kind = _own.get(path)
     if kind == FILE:
+        if path in _links:
+            _point(path)
         return shadow(path)
     if kind == FOLDER:
         return path if _is_there(path) else shadow(path)
@@ -337,8 +340,20 @@ def make_link(source, target):
     _set(name, FILE)
     _links[name] = os.fsdecode(source)
     os.makedirs(os.path.dirname(shadow(name)), mode=0o700, exist_ok=True)
-    os.symlink(place(_end_of(name)) or _end_of(name), shadow(name))
+    _point(name)
     return True
+
+
+@_by_itself
+def _point(link):
+    """Lets the real link lead to where its end is to be read now, which may have been written or removed since it was made."""
+    end = behind_links(link)
+    name = full(end)
+    where = end if name is None else place(name) or shadow(name)
+    if not _is_there(shadow(link)) or os.readlink(shadow(link)) != where:
+        with contextlib.suppress(FileNotFoundError):
+            _remove(shadow(link))
+        os.symlink(where, shadow(link))
 
 
 @_by_itself

@@ -14,7 +14,7 @@ from tensorflow.python.ops import gen_io_ops, gen_summary_ops, lookup_ops
 from tensorflow.python.profiler import profiler_v2
 
 from lockstep import hooks, world
-from lockstep.effects import files, journal, overlay
+from lockstep.effects import files, journal, overlay, tf_files
 
 
 def attach():
@@ -26,6 +26,7 @@ def attach():
         return
     _attach_events()
     _attach_records()
+    _attach_read_file()
     _before_reading(overlay.settle)
 
 
@@ -79,6 +80,16 @@ def _attach_records():
             return None
         os.makedirs(os.path.dirname(os.path.abspath(text)), exist_ok=True)
         return original(overlay.to_write(text), contents, name)
+
+
+def _attach_read_file():
+    """An eager read of a path is of this rank's file, which rank 0 may have written anew already."""
+    @hooks.wrap(gen_io_ops, "read_file")
+    def read_file(original, filename, name=None):
+        if tf.executing_eagerly() and not (tf.is_tensor(filename) and filename.shape.rank):
+            text = os.fsdecode(filename.numpy() if tf.is_tensor(filename) else filename)
+            filename = text if "://" in text else tf_files.or_itself(text)
+        return original(filename, name)
 
 
 def _before_reading(act):

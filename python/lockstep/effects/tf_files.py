@@ -52,7 +52,7 @@ def attach():
     def reading(original, path, *args, **kwargs):
         if local(path) is None:
             return original(path, *args, **kwargs)
-        return original(_like(path, _or_itself(local(path))), *args, **kwargs)
+        return original(_like(path, or_itself(local(path))), *args, **kwargs)
 
     for name in ("FileExists", "IsDirectory", "Stat", "BufferedInputStream"):
         if hasattr(low, name):
@@ -99,7 +99,7 @@ def attach():
         hooks.wrap(low, name)(doing(what))
 
 
-def _or_itself(path):
+def or_itself(path):
     """TensorFlow has its own words for what is missing."""
     try:
         return overlay.to_read(path)

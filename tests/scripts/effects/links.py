@@ -46,6 +46,14 @@ os.symlink("later.txt", "early")
 print(os.path.exists("early"), os.path.lexists("early"))
 Path("early").write_text("x")
 print(os.path.exists("early"), Path("later.txt").read_text())
-os.remove("early")
+os.symlink("still_later.txt", "earlier")
+os.symlink("earlier", "earliest")
+for text in ("y", "yes"):
+    Path("still_later.txt").write_text(text)
+    assert Path("earlier").read_text() == Path("earliest").read_text() == text
+    os.remove("still_later.txt")
+    assert os.path.lexists("earlier") and not os.path.exists("earlier") and not os.path.exists("earliest")
+for name in ("early", "earlier", "earliest"):
+    os.remove(name)
 shutil.rmtree("runs/one")
 print(os.path.exists("later.txt"), sorted(os.listdir()), sorted(os.listdir("runs")))
