@@ -38,7 +38,8 @@ def _note_gradient(_sources=()):
 
 
 def _is_number(value):
-    return tf.is_tensor(value) and not isinstance(value, tf.Variable) and value.dtype.is_floating and value.shape.rank == 0
+    """As far as is known: a shape may be open while a function is traced."""
+    return tf.is_tensor(value) and not isinstance(value, tf.Variable) and value.dtype.is_floating and not value.shape.rank
 
 
 # ---- what a function returns ---------------------------------------------------------------------------------
@@ -61,11 +62,20 @@ def _with_numbers_of_all(result):
     own = [flat[i] for i in numbers]
     names = [current.numbered("number") for _ in own]
     part = current.now()
-    reduced = ops.allreduce_group([part.given(tf.stop_gradient(value)) for value in own], names, **part.reduction())
+    reduced = ops.allreduce_group([part.given(tf.stop_gradient(_as_number(value))) for value in own], names, **part.reduction())
     for i, value, number in zip(numbers, own, reduced):
         number.set_shape(())
-        flat[i] = _with_derivative_of(value, number)
+        flat[i] = _with_derivative_of(value, number if value.shape.rank == 0 else _if_number(value, number, value))
     return tf.nest.pack_sequence_as(result, flat)
+
+
+def _if_number(value, then, otherwise):
+    return tf.cond(tf.equal(tf.rank(value), 0), lambda: then, lambda: otherwise)
+
+
+def _as_number(value):
+    """The value, or 0 where it turns out to be no number."""
+    return value if value.shape.rank == 0 else tf.reshape(_if_number(value, value, tf.zeros([], value.dtype)), [])
 
 
 def _with_derivative_of(own, number):

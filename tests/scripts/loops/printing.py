@@ -13,6 +13,10 @@ data = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
 weights = tf.Variable(tf.zeros((6, 1)))
 
 
+def scale_of_unknown_shape():
+    return tf.numpy_function(lambda: np.float32(2), [], tf.float32) if how == "function" else 2.0
+
+
 class Step:
     def __call__(self, inputs, targets):
         with tf.GradientTape() as tape:
@@ -20,7 +24,7 @@ class Step:
             loss = tf.reduce_mean(error**2)
         gradient = tape.gradient(loss, weights)
         weights.assign_sub(0.1 * gradient)
-        return loss, tf.norm(gradient)
+        return loss, tf.norm(gradient), scale_of_unknown_shape() * loss
 
 
 step = Step()
@@ -49,8 +53,9 @@ for epoch in range(3):
         continue
     total = 0.0
     for number, (inputs, targets) in enumerate(data):
-        loss, norm = step(inputs, targets)
-        print(f"{epoch}.{number}: {loss:.5f} {float(loss):.5f} {loss.numpy():.5f} norm {norm:.5f}")
+        loss, norm, scaled = step(inputs, targets)
+        print(f"{epoch}.{number}: {loss:.5f} {float(loss):.5f} {loss.numpy():.5f} norm {norm:.5f}",
+              f"{scaled:.5f}" if how != "eager" else "")
         total += loss.numpy()
         if number == 3:
             print(loss)
