@@ -11,9 +11,11 @@ returns stay local too: they are reduced where they are taken with respect to va
 import functools
 
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import func_graph, ops as framework_ops
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
-from lockstep import gradients, hooks, ops, world
+from lockstep import gradients, hooks, native, ops, world
 from lockstep.slices import current, part as parts
 
 
@@ -26,6 +28,13 @@ def attach():
     def trace(original, name, python_func, *args, **kwargs):
         return original(name, _reporting(python_func), *args, **kwargs)
 
+    @hooks.wrap(polymorphic_function.Function, "__call__")
+    def call(original, self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        if getattr(self, "_lockstep_trains", False):
+            _note_inner()
+        return result
+
     @hooks.wrap(framework_ops._EagerTensorBase, "_numpy")
     def read(original, self):
         return original(getattr(self, "_lockstep_number", self))
@@ -35,6 +44,14 @@ def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
         tf.compat.v1.get_default_graph()._lockstep_reports = True
+
+
+def _note_inner():
+    """The function being traced has called one that takes gradients.  Means of what that one has reduced stay as they are; sums
+    would not.  The branches and loops of a function report by themselves where they take gradients."""
+    graph = None if tf.executing_eagerly() or current.is_scoped() else tf.compat.v1.get_default_graph()
+    if graph is not None and not isinstance(graph, ControlFlowFuncGraph) and native.setting("LOSS") != "sum":
+        graph._lockstep_reports_around = True
 
 
 def _is_number(value):
@@ -48,19 +65,22 @@ def _reporting(python_func):
     @functools.wraps(python_func)
     def function(*args, **kwargs):
         result = python_func(*args, **kwargs)
-        if getattr(tf.compat.v1.get_default_graph(), "_lockstep_reports", False):
+        graph = tf.compat.v1.get_default_graph()
+        takes_gradients = getattr(graph, "_lockstep_reports", False)
+        if takes_gradients or getattr(graph, "_lockstep_reports_around", False):
             with current.no_scope():  # of a tf.data function: the loop's body was traced without it (loops.py)
-                return _with_numbers_of_all(result)
+                # The inner function's collectives, of the other name, may run at the same time.
+                return _with_numbers_of_all(result, "number" if takes_gradients else f"number/{graph.name}")
         return result
 
     return function
 
 
-def _with_numbers_of_all(result):
+def _with_numbers_of_all(result, name):
     flat = tf.nest.flatten(result)
     numbers = [i for i, value in enumerate(flat) if _is_number(value)]
     own = [flat[i] for i in numbers]
-    names = [current.numbered("number") for _ in own]
+    names = [current.numbered(name) for _ in own]
     part = current.now()
     reduced = ops.allreduce_group([part.given(tf.stop_gradient(_as_number(value))) for value in own], names, **part.reduction())
     for i, value, number in zip(numbers, own, reduced):
