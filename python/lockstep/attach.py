@@ -30,7 +30,7 @@ def _note(error):
 
 def _put_hooks_in_place():
     from lockstep import audit, following, hooks, means, randomness, reports, seeds, summary, variables
-    from lockstep.effects import clean_graphs, databases, files, output, records, saves, v1_files
+    from lockstep.effects import clean_graphs, databases, files, output, records, saves, trackers, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
     from lockstep.losses import figures
     from lockstep.restart import fits
@@ -49,6 +49,7 @@ def _put_hooks_in_place():
     folder = output.attach()
     files.attach(folder)
     databases.attach()
+    trackers.attach()
     saves.attach()
     records.attach()
     v1_files.attach()

@@ -9,4 +9,5 @@
   tf_files.py      the same for TensorFlow's file functions;  listing.py  folders in one order
   overlay.py       those folders;  journal.py  what rank 0 changed that others have not come to yet
   records.py       files that TensorFlow writes and reads in C++
+  trackers.py      runs of wandb
   output.py        what ranks print, and how they end"""
