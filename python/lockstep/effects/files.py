@@ -94,7 +94,7 @@ def touch(path, how=journal.CHANGE):
         return
     path = os.path.abspath(os.fsdecode(path))
     if not path.startswith(("/dev/", "/proc/", "/sys/")) and os.path.dirname(path) not in listing.hidden and "://" not in path:
-        journal.touch(path, how)
+        journal.touch(overlay.in_real_folder(path), how)
 
 
 def touch_folders(path):

@@ -85,7 +85,28 @@ def full(path):
     for link in _links:
         if path.startswith(link + "/"):
             return full(_end_of(link) + path[len(link):])
-    return path
+    return in_real_folder(path)
+
+
+def in_real_folder(path):
+    """The name of an absolute path behind the links to folders that were there before: what is written under one name may be
+    read under the other."""
+    head, _, last = path.rpartition("/")
+    real = ""
+    for name in head.split("/")[1:]:
+        real = _behind_real_link(f"{real}/{name}")
+    return f"{real}/{last}"
+
+
+def _behind_real_link(path):
+    try:
+        is_link = path not in _own and stat.S_ISLNK(_lstat(path).st_mode)
+    except OSError:
+        return path
+    if not is_link:
+        return path
+    with world.alone():
+        return os.path.realpath(path)
 
 
 def call_it(path, root_path):
@@ -318,11 +339,12 @@ def _end_of(name):
 
 
 def behind_links(path):
-    """Where the script's own links at this path lead; the path itself where there is none."""
+    """Where links at this path lead, those of the script and those that were there."""
     for _ in range(MOST_LINKS):
         name = full(path)
         if name not in _links:
-            return path
+            end = None if name is None else _behind_real_link(name)
+            return path if end == name else end
         path = _end_of(name)
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
@@ -418,8 +440,8 @@ def met():
 def saved(path, root_path):
     """The ranks have written `path` together: it is the real one from here on.  Rank 0 may have called it otherwise,
     where the name has the time of day in it."""
-    real = os.path.abspath(root_path)
-    call_it(path, real)
+    call_it(path, root_path)
+    real = in_real_folder(os.path.abspath(root_path))
     for name in [name for name in list(_own) if name == real or name.startswith((real + "/", real + "."))]:
         _drop(name)
 

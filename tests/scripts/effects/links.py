@@ -2,6 +2,7 @@
 """Symbolic links: as a lock that comes and goes, as the name of the latest run under which files are read and written."""
 import os
 import shutil
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -42,6 +43,16 @@ for attempt in (lambda: os.symlink("a", "current.txt"), lambda: os.symlink("a", 
         attempt()
     except OSError as error:
         print(type(error).__name__)
+# A link that was there before, as to a file system for large files; a child process is no rank, and makes the real one.
+subprocess.run("mkdir -p large/run; ln -sn large scratch; true", shell=True, stderr=subprocess.DEVNULL, check=True)
+Path("scratch/run/a.txt").write_text("a")
+Path("large/run/b.txt").write_text("b")
+assert Path("large/run/a.txt").read_text() + Path("scratch/run/b.txt").read_text() == "ab"
+os.remove("scratch/run/a.txt")
+for folder in ("large", "scratch"):
+    assert os.listdir(f"{folder}/run") == ["b.txt"] and os.listdir(folder) == ["run"]
+    assert [path.name for path in Path(folder).iterdir()] == ["run"]
+
 os.symlink("later.txt", "early")
 print(os.path.exists("early"), os.path.lexists("early"))
 Path("early").write_text("x")
