@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks ahead of rank 0 wait for what it writes where TensorFlow reads files in C++, however long the files are; ranks behind it
-read what they have written."""
+read what they have written; so do ranks ahead of it in Python."""
+import shutil
 import time
 
 import tensorflow as tf
@@ -31,6 +32,11 @@ if rank == 0:
 with open("words.txt", "w") as file:  # of the old length
     file.write("one\ntwo\nseven")
 assert tf.io.read_file("words.txt").numpy() == b"one\ntwo\nseven"
+if rank == 0:
+    time.sleep(LATE_S)
+with open("fresh.txt", "w") as file:
+    file.write("fresh")
+shutil.copy2("fresh.txt", "copy.txt")  # which also asks for the file's attributes
 for text in ("first", "second"):
     if rank != 0:
         time.sleep(LATE_S)  # rank 0 is ahead by one text

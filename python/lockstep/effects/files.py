@@ -231,8 +231,9 @@ def _attach_reading():
             return original(path, *args, **kwargs)
         return _read(path, lambda where: original(where, *args, **kwargs))
 
-    for name in ("stat", "lstat"):
-        hooks.wrap(os, name)(reading)
+    for name in ("stat", "lstat", "listxattr", "getxattr"):
+        if hasattr(os, name):
+            hooks.wrap(os, name)(reading)
 
     @hooks.wrap(os, "readlink")
     def readlink(original, path, **kwargs):
