@@ -42,8 +42,8 @@ def _put_hooks_in_place():
     while_loops.attach()
     v1.attach()
     reports.attach()
-    means.attach()
     figures.attach()
+    means.attach()  # outside of the hook of figures: it looks who calls
     loops.attach()
     order.attach()
     folder = output.attach()
