@@ -83,6 +83,15 @@ def test_tokens_of_sentences():
     assert list(look(loss, [None, None], [None, None, 9]).kinds.values()) == [SUM, SUM]
 
 
+def test_weighted_classes():
+    def loss(labels, logits):
+        weight = tf.reduce_sum(labels * [1.0, 2.0, 3.0], axis=1)
+        each = tf.nn.softmax_cross_entropy_with_logits(labels, logits)
+        return tf.reduce_sum(each * weight) / tf.reduce_sum(weight)
+
+    assert list(look(loss).kinds.values()) == [SUM, SUM]
+
+
 def test_rows_stay_rows():
     found = look(lambda y, p: tf.reduce_sum(y * p, axis=1) / tf.reduce_sum(p, axis=1))
     assert isinstance(found.result, Rows) and not found.kinds
@@ -105,6 +114,10 @@ UNCLEAR = {
     "softmax over rows": lambda y, p: tf.sqrt(tf.reduce_mean(tf.nn.softmax(y[:, 0]))),
     "number of rows": lambda y, p: tf.sqrt(tf.reduce_mean(y)) * number_of(y),
     "sum in two ways": lambda y, p: (lambda total: total / number_of(y) + tf.sqrt(total))(tf.reduce_sum(y)),
+    "places of a mask": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.shape(tf.where(y[:, 0] > 0))[0], tf.float32),
+    "number of places": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.size(tf.where(y[:, 0] > 0)), tf.float32),
+    "first places": lambda y, p: tf.sqrt(tf.reduce_mean(tf.gather(y, tf.squeeze(tf.where(y[:, 0] > 0), 1)[:2]))),
+    "shape in another order": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.stack([3, tf.shape(y)[0]])[1], tf.float32),
     "random": lambda y, p: tf.sqrt(tf.reduce_mean(y + tf.random.normal([3]))),
     "loop over rows": lambda y, p: tf.sqrt(tf.reduce_mean(tf.map_fn(lambda row: tf.reduce_sum(row), y))),
     "branch": lambda y, p: tf.cond(tf.reduce_sum(y) > 0, lambda: tf.reduce_mean(y), lambda: tf.reduce_mean(p)),

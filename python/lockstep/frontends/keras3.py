@@ -28,11 +28,13 @@ def attach():
     from keras.src.callbacks import callback_list
     from keras.src.losses import loss
     from keras.src.metrics import metric, reduction_metrics
+    from keras.src.trainers import compile_utils
     _attach_steps(trainer.TensorFlowTrainer)
     _attach_epochs(trainer.TFEpochIterator)
     _attach_rates()
     _attach_losses()
-    figures.attach_to(loss.Loss, reduction_metrics.MeanMetricWrapper)
+    figures.attach_to(loss.Loss, reduction_metrics.MeanMetricWrapper,
+                      [(compile_utils.CompileLoss, "__call__"), (compile_utils.CompileMetrics, "update_state")])
     _attach_added_losses(trainer.TensorFlowTrainer)
     _attach_batchnorm()
     steps.attach_stops(callback_list.CallbackList, "keras")

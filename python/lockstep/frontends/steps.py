@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
+from lockstep.losses import figures
 from lockstep.slices import current, own, part as parts
 
 
@@ -35,7 +36,7 @@ def on_slice(step):
         *objects, data = arguments
         part, data = cut(objects[0] if objects else getattr(step, "__self__", None), data)
         summary.count(part)
-        with current.scope(part), batchnorm.agreed_at_end():
+        with current.scope(part), figures.step(), batchnorm.agreed_at_end():
             return global_logs(step(*objects, data), part)
 
     return step_on_slice
@@ -57,7 +58,7 @@ def on_own(step):
         *objects, data = arguments
         part = own.part_of(data)
         summary.note_sliced()
-        with current.scope(part), batchnorm.agreed_at_end():
+        with current.scope(part), figures.step(), batchnorm.agreed_at_end():
             return global_logs(step(*objects, own.with_a_row(data, part)), part)
 
     return step_on_own

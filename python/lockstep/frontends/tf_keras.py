@@ -19,11 +19,12 @@ _local = threading.local()
 
 def attach():
     from tf_keras.src import callbacks, losses
-    from tf_keras.src.engine import training
+    from tf_keras.src.engine import compile_utils, training
     from tf_keras.src.metrics import base_metric
     _attach_steps(training.Model)
     _attach_losses()
-    figures.attach_to(losses.Loss, base_metric.MeanMetricWrapper)
+    figures.attach_to(losses.Loss, base_metric.MeanMetricWrapper,
+                      [(compile_utils.LossesContainer, "__call__"), (compile_utils.MetricsContainer, "update_state")])
     _attach_batchnorm()
     tf_keras_weak.attach()
     tf_keras_sequences.attach()

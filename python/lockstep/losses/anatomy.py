@@ -14,7 +14,7 @@ Every tensor of a traced function is one of
             is a sum or multiple of
   Count     the number of rows, or a multiple of it.  A total divided by it is a mean
   Fixed     depends on no row: constants, weights
-  Shape     what rows are reshaped with; counts: one of its numbers is a Count, the others are Fixed
+  Shape     what rows are reshaped with; counts: its first number is a Count, the others are Fixed
   Indices   where a mask is true
 
 An operator that is not in the table, or that brings rows together in another way, ends the search: Unclear."""
@@ -68,6 +68,10 @@ class Anatomy:
             self._states[tensor.name] = state
 
     def _compute(self, op, states):
+        if any(isinstance(state, Indices) for state in states) and op.type not in ("Squeeze", "Identity", "GatherV2"):
+            raise Unclear(f"{op.type} of indices")
+        if op.type == "Identity":
+            return states
         if op.type in _TABLE:
             return _TABLE[op.type](self, op, states)
         if op.type in _ELEMENTWISE or op.type in _AFFINE:
@@ -170,6 +174,11 @@ class Anatomy:
             raise Unclear(op.type)
         return [Fixed()]
 
+    def slice(self, op, states):
+        if not isinstance(states[0], (Shape, Fixed)):
+            raise Unclear("rows by their position")
+        return [Shape() if isinstance(states[0], Shape) else Fixed()]
+
     def size(self, op, states):
         if not isinstance(states[0], Rows):
             return [Fixed()]
@@ -237,7 +246,7 @@ class Anatomy:
         if any(isinstance(state, (Shape, Count)) for state in states):
             if any(isinstance(state, Figure) for state in states):
                 raise Unclear("figures beside numbers of rows")
-            return Shape(counts=[type(state) for state in states if not isinstance(state, Fixed)] == [Count])
+            return Shape(counts=[type(state) for state in states] == [Count] + [Fixed] * (len(states) - 1))
         figures = [state for state in states if isinstance(state, Figure)]
         self._note_use(figures, SUM)
         return Figure(all(figure.is_mean for figure in figures)) if figures else Fixed()
@@ -326,9 +335,19 @@ def _sizes(tensor):
 
 def _sizes_of_shape(shape):
     """The same of a tensor that will have this shape: [-1, tf.shape(logits)[2]], or tf.shape(labels)."""
-    if shape.op.type == "Pack":
-        return [_size(number) for number in shape.op.inputs]
-    return _sizes(shape.op.inputs[0]) if shape.op.type == "Shape" else None
+    op = shape.op
+    if op.type == "Pack":
+        return [_size(number) for number in op.inputs]
+    if op.type == "ConcatV2":
+        parts = [_sizes_of_shape(part) for part in op.inputs[:-1]]
+        return None if None in parts else sum(parts, [])
+    if op.type == "Slice" and op.inputs[0].op.type == "Shape":
+        first, number = (int(_constant(part)[0]) for part in op.inputs[1:])
+        return _sizes(op.inputs[0].op.inputs[0])[first:first + number]
+    if op.type == "Shape":
+        return _sizes(op.inputs[0])
+    value = tf.get_static_value(shape)
+    return None if value is None else [int(number) for number in value]
 
 
 def _size(number):
@@ -417,7 +436,7 @@ _TABLE = {
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "Any", "All", "EuclideanNorm", "ArgMax", "ArgMin"), Anatomy.reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), Anatomy.along_last),
     **dict.fromkeys(("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits"), Anatomy.cross_entropy),
-    "Rank": lambda anatomy, op, states: [Fixed()], "Range": Anatomy.of_fixed, "Shape": Anatomy.shape, "Size": Anatomy.size, "Reshape": Anatomy.reshape, "Squeeze": Anatomy.squeeze, "ExpandDims": Anatomy.expand_dims,
+    "Rank": lambda anatomy, op, states: [Fixed()], "Range": Anatomy.of_fixed, "Shape": Anatomy.shape, "Size": Anatomy.size, "Slice": Anatomy.slice, "Reshape": Anatomy.reshape, "Squeeze": Anatomy.squeeze, "ExpandDims": Anatomy.expand_dims,
     "StridedSlice": Anatomy.strided_slice, "Pack": Anatomy.pack, "ConcatV2": Anatomy.concat, "Unpack": Anatomy.unpack,
     "OneHot": Anatomy.one_hot, "Where": Anatomy.where, "GatherV2": Anatomy.gather,
 }

@@ -5,9 +5,9 @@ the batch, and all that the function makes of them is what one process has.
     sqrt(mean((y - p) ** 2))                the mean of all ranks, then the root
     sum(loss * mask) / sum(mask)            two sums of all ranks, then the quotient
 
-The function is first traced on its own, to see what it is made of (anatomy.py); the sums and means that are to be replaced are
-known by their order among its calls of tf.reduce_sum and tf.reduce_mean.  Where the anatomy is not clear, and where the mean
-over ranks is right anyway, the function is called as it is.
+The function is called as it is, and then traced on its own, to see what it is made of (anatomy.py).  Where that is not clear, and
+where the mean over ranks is right anyway, its value stays.  Otherwise it is called once more, with the sums and means that are to be
+replaced, which are known by their order among its calls of tf.reduce_sum and tf.reduce_mean.
 
 Gradients.  The optimizer gets the mean of the ranks' gradients, weighed with their shares w of the batch.  A sum over ranks,
 S = sum of s, may be used row by row, as in sum((y - mean(y)) ** 2), or be multiplied by weights of the rows: dL/dS is the mean over
@@ -17,12 +17,16 @@ gradient by s is dL/dS / w.  For a mean over the rows, s = w * mean, and w cance
 Seam: gen_math_ops._sum and mean, below tf.reduce_sum, tf.reduce_mean and keras.ops, while such a function is called;
 Loss.call and MeanMetricWrapper._fn of both Kerases."""
 import contextlib
+import io
+import random
 import threading
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import gen_math_ops
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from lockstep import hooks, native, ops, world
 from lockstep.losses import anatomy
@@ -43,28 +47,52 @@ def attach():
             return value if watch is None else watch(input, value)
 
 
-def attach_to(loss_class, metric_class):
-    """Keras's Loss, whose method call() may be the script's, and its metric made from a function."""
+def attach_to(loss_class, metric_class, compiled):
+    """Keras's Loss, whose method call() may be the script's, and its metric made from a function, where they are called by the
+    methods of compile_utils that compute what compile() was given: (class, name) each."""
+    for owner, name in compiled:
+        @hooks.wrap(owner, name)
+        def compute(original, self, *args, **kwargs):
+            with _kept(is_compiled=True):
+                return original(self, *args, **kwargs)
+
     @hooks.wrap(loss_class, "__call__")
-    def call_loss(original, self, *args, **kwargs):
-        with _called_by_us(self, "call", self.reduction in _MEANS):
-            return original(self, *args, **kwargs)
+    def call_loss(original, self, y_true, y_pred, sample_weight=None):
+        with _called_by_us(self, "call", is_averaged=self.reduction in _MEANS, is_weighted=sample_weight is not None):
+            return original(self, y_true, y_pred, sample_weight)
 
     @hooks.wrap(metric_class, "update_state")
     def update_metric(original, self, *args, **kwargs):
-        with _called_by_us(self, "_fn", is_averaged=False):
+        with _called_by_us(self, "_fn"):
             return original(self, *args, **kwargs)
 
 
 @contextlib.contextmanager
-def _called_by_us(owner, name, is_averaged):
+def step():
+    """A step of Keras on a slice begins: in its graph all ranks compute alike."""
+    with _kept(graph=None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
+        yield
+
+
+@contextlib.contextmanager
+def _kept(**values):
+    before = {name: getattr(_local, name, None) for name in values}
+    vars(_local).update(values)
+    try:
+        yield
+    finally:
+        vars(_local).update(before)
+
+
+@contextlib.contextmanager
+def _called_by_us(owner, name, **use):
     """Meanwhile owner.name(...), a method or a function that owner has, is called by call()."""
-    if not _is_sliced():
+    if not _is_wanted():
         yield
         return
     function = hooks.converted(getattr(owner, name))
     before = owner.__dict__.get(name)
-    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(function, args, kwargs, is_averaged))
+    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(function, args, kwargs, **use))
     try:
         yield
     finally:
@@ -79,49 +107,54 @@ def give_up_looking():
         raise anatomy.Unclear("a loss of Keras inside, which is looked after")
 
 
-def call(function, args, kwargs, is_averaged):
+def call(function, args, kwargs, is_averaged=False, is_weighted=False):
     """function(*args, **kwargs) of the batch, where the arguments are rows of this rank's slice.  is_averaged: should it give
-    several figures, their mean will be taken."""
-    if getattr(_local, "is_inside", False) or not all(isinstance(rows, tf.Tensor) and rows.shape.rank for rows in args):
-        return function(*args, **kwargs)
-    _local.is_inside = True
-    try:
-        seen = _look(function, args, kwargs, is_averaged)
-        if seen is None:
-            return function(*args, **kwargs)
-        value, made = _replaced(function, args, kwargs, seen)
-        return value if made == len(seen) else function(*args, **kwargs)
-    finally:
-        _local.is_inside = False
+    several figures, their mean will be taken; is_weighted: what it gives will be multiplied with weights of rows."""
+    with _kept(is_compiled=False):  # what the function calls in turn is part of it
+        value = function(*args, **kwargs)
+        if not all(isinstance(rows, tf.Tensor) and rows.shape.rank for rows in args):
+            return value
+        kinds = _look(function, args, kwargs, is_averaged, is_weighted)
+        if kinds is None:
+            return value
+        of_batch, made = _replaced(function, args, kwargs, kinds)
+        return of_batch if made == len(kinds) else value
 
 
-def _is_sliced():
-    """In Keras's steps: there all ranks call alike.  Not where the script says how its losses add up."""
-    if world.size == 1 or not current.has_part() or native.setting("LOSS") == "sum":
+def _is_wanted():
+    """In what compile() was given, while a step of Keras is traced, and not in a branch or loop of the script: there all ranks call
+    alike.  Eagerly nobody could tell a number of this slice from a constant.  Not where the script says how its losses add up."""
+    if world.size == 1 or not getattr(_local, "is_compiled", False) or not current.has_part() or native.setting("LOSS") == "sum":
         return False
     part = current.now()
-    return not (part.is_static and part.is_whole)
+    return not (part.is_static and part.is_whole) and not tf.executing_eagerly() and _is_straight()
+
+
+def _is_straight():
+    """Is there no branch or loop between the step and the graph that is being traced?"""
+    around = list(current.graphs_around(tf.compat.v1.get_default_graph()))
+    if getattr(_local, "graph", None) not in around:
+        return False
+    return not any(isinstance(graph, ControlFlowFuncGraph) for graph in around[:around.index(_local.graph)])
 
 
 # ---- what it is made of ----------------------------------------------------------------------------------------
 
-def _look(function, args, kwargs, is_averaged):
+def _look(function, args, kwargs, is_averaged, is_weighted):
     """Kinds of its reductions in their order, None for those that stay; or None: leave it."""
     made, graph = [], FuncGraph("lockstep_loss")
-    _local.is_looking = True
     try:
-        with graph.as_default(), record.stop_recording(), _watching(lambda _, value: made.append(value.op.name) or value):
+        with graph.as_default(), record.stop_recording(), _unnoticed(), \
+                _kept(is_looking=True, watch=lambda _, value: made.append(value.op.name) or value):
             rows, given = _placeholders(args)
             result = function(*rows, **kwargs)
         found = anatomy.Anatomy(graph, given, result)
-    except Exception:  # whatever is wrong with the function shows when it is called for its value
+    except Exception:  # it was called for its value before: only this way of calling it does not work
         return None
-    finally:
-        _local.is_looking = False
     is_figure = isinstance(found.result, anatomy.Figure)
     if is_figure and result.shape.rank != 0 and not is_averaged:
         return None
-    needs_all = found.feeds_rows or (is_figure and not found.result.is_mean)
+    needs_all = found.feeds_rows or (is_figure and (is_weighted or not found.result.is_mean))
     if not needs_all or not set(found.kinds) <= set(made):
         return None
     return [found.kinds.get(name) for name in made]
@@ -145,12 +178,15 @@ def _placeholder(tensor):
 
 
 @contextlib.contextmanager
-def _watching(watch):
-    before, _local.watch = getattr(_local, "watch", None), watch
+def _unnoticed():
+    """What the function prints, and numbers that it draws from Python's and numpy's generators, it has printed and drawn before."""
+    numbers, numpy_numbers = random.getstate(), np.random.get_state()
     try:
-        yield
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
     finally:
-        _local.watch = before
+        random.setstate(numbers)
+        np.random.set_state(numpy_numbers)
 
 
 # ---- the same with the sums of all ranks -----------------------------------------------------------------------
@@ -165,10 +201,10 @@ def _replaced(function, args, kwargs, kinds):
         made += 1
         if kind is None:
             return value
-        with _watching(None):
+        with _kept(watch=None):
             return _of_batch(kind, input, value)
 
-    with _watching(watch):
+    with _unnoticed(), _kept(watch=watch):
         value = function(*args, **kwargs)
     return value, made
 
@@ -185,12 +221,20 @@ def _of_batch(kind, input, value):
     def of_batch(own):
         together, back = reduce(own, input, part, name)
 
-        def of_all(grad):
-            return ops.allreduce(grad, *ops.gradient_names([name]), **part.mean())
-
-        return together, lambda grad: back(grad, of_all)
+        return together, lambda grad: back(grad, lambda each: _of_all(each, part, name))
 
     return _shaped(tf.cast(of_batch(own), value.dtype), value)
+
+
+def _of_all(grad, part, name):
+    """The mean over the ranks.  What flows back through it, where gradients are differentiated, is the mean of that."""
+    name = ops.gradient_names([name])[0]
+
+    @tf.custom_gradient
+    def mean(grad):
+        return ops.allreduce(grad, name, **part.mean()), lambda second: _of_all(second, part, name)
+
+    return mean(grad)
 
 
 def _shaped(together, value):

@@ -98,7 +98,8 @@ def fit_numbers(loss, weight=None, **options):
 all_metrics = [root, root_by_rows, relative, of_positive, summed, mean, correlation, dice, with_dice]
 fit_numbers(root, metrics=all_metrics)
 fit_numbers(correlation, rows_weight)
-fit_numbers(with_dice, run_eagerly=True)
+fit_numbers(with_dice)
+fit_numbers(mean, rows_weight)
 fit_numbers(of_positive)
 fit_numbers(roots_of_columns)
 fit_numbers(summed)
