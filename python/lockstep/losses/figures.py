@@ -112,13 +112,21 @@ def call(function, args, kwargs, is_averaged=False, is_weighted=False):
     several figures, their mean will be taken; is_weighted: what it gives will be multiplied with weights of rows."""
     with _kept(is_compiled=False):  # what the function calls in turn is part of it
         value = function(*args, **kwargs)
-        if not all(isinstance(rows, tf.Tensor) and rows.shape.rank for rows in args):
+        if not _are_rows(args):
             return value
         kinds = _look(function, args, kwargs, is_averaged, is_weighted)
         if kinds is None:
             return value
         of_batch, made = _replaced(function, args, kwargs, kinds)
         return of_batch if made == len(kinds) else value
+
+
+def _are_rows(args):
+    """As far as shapes tell: a matrix of the model's weights that it gives as an output has another number of rows than the labels."""
+    if not all(isinstance(rows, tf.Tensor) and rows.shape.rank for rows in args):
+        return False
+    labels, *outputs = (tf.compat.dimension_value(rows.shape[0]) for rows in args)
+    return all(number in (None, labels) for number in outputs)
 
 
 def _is_wanted():
@@ -220,7 +228,6 @@ def _of_batch(kind, input, value):
     @tf.custom_gradient
     def of_batch(own):
         together, back = reduce(own, input, part, name)
-
         return together, lambda grad: back(grad, lambda each: _of_all(each, part, name))
 
     return _shaped(tf.cast(of_batch(own), value.dtype), value)
