@@ -4,7 +4,10 @@
 
 run.py times each way in processes of its own, minutes apart; where others use the machine, or it changes its speed, only
 this comparison holds still.  Two ranks: what training together costs.  One rank (alone): what hooks cost where they have
-nothing to do.  Printed are medians over all turns, and of the ratio of a turn, in wall-clock and in processor time."""
+nothing to do.  Printed are medians over all turns, and of the ratio of a turn, in wall-clock and in processor time.
+
+Ranks wait for each other in every step, copies never.  `slower` is the mean of the slower copy of each step: what a step would
+take if waiting for each other were all that ranks did.  slower / ranks is what exchanging gradients costs by itself."""
 import argparse
 import json
 import statistics
@@ -13,8 +16,6 @@ import tempfile
 from pathlib import Path
 
 import run
-
-CLOCKS = ("wall clock", "processor")
 
 
 def measure(case, steps, turns, num_ranks):
@@ -32,13 +33,16 @@ def measure(case, steps, turns, num_ranks):
 
 def report(case, num_ranks, turns):
     row = {"model": case[0], "batch": case[1], "ranks": num_ranks}
-    for clock, name in enumerate(CLOCKS):
-        copies, ranks = (statistics.median(turn[way][clock] for turn in turns) for way in (0, 1))
-        ratios = [turn[1][clock] / turn[0][clock] for turn in turns]
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        row[name] = {"copies_ms": copies, "ranks_ms": ranks, "ratio": middle, "quartiles": [low, high]}
-        print(f"{case[0]:8} {case[1]:5} {num_ranks:5} {name:11} {copies:9.2f} {ranks:9.2f} {middle:7.3f} ({low:.3f} to {high:.3f})"
-              f" {100 / middle:7.1f} %", flush=True)
+    for clock in turns[0]:
+        ms = {way: statistics.median(turn[clock][way] for turn in turns) for way in turns[0][clock]}
+        low, middle, high = statistics.quantiles([turn[clock]["copies"] / turn[clock]["ranks"] for turn in turns], n=4)
+        row[clock] = {"ms": ms, "share": middle, "quartiles": [low, high]}
+        words = [f"{case[0]:8} {case[1]:5} {num_ranks:5} {clock:11} {ms['copies']:9.2f} {ms['ranks']:9.2f}",
+                 f"{100 * middle:7.1f} % ({100 * low:.1f} to {100 * high:.1f})"]
+        if "slower" in ms and num_ranks > 1:
+            row[clock]["share_of_slower"] = statistics.median(turn[clock]["slower"] / turn[clock]["ranks"] for turn in turns)
+            words.append(f"{ms['slower']:9.2f} {100 * row[clock]['share_of_slower']:7.1f} %")
+        print(" ".join(words), flush=True)
     return row
 
 
@@ -52,7 +56,8 @@ def main():
     args = parser.parse_args()
     cases = [run.chosen_case(text) for text in args.case] if args.case else run.CASES
 
-    print(f"{'model':8} {'batch':>5} ranks {'':11} {'copies':>9} {'ranks':>9}   ratio (quartiles)      copies / ranks; ms per step")
+    print(f"{'model':8} {'batch':>5} ranks {'ms per step':11} {'copies':>9} {'ranks':>9}   copies / ranks (quartiles)"
+          f" {'slower':>9}   slower / ranks")
     table = [report(case, num_ranks, measure(case, args.steps, args.turns, num_ranks))
              for case in cases for num_ranks in args.ranks or (2, 1)]
     if args.json:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a network by turns in two ways, and writes how long a step takes in each:
+"""Trains a network by turns in three ways, and writes how long a step takes in each:
 
   copies  hooks are off: every process trains a model of its own, as without Lockstep
   ranks   one model, the batch is that of all ranks; with one rank: what hooks cost where they have nothing to do
+  slower  copies again, timed step by step: what the slower process of each step takes, on average.  So long takes a step
+          of processes that wait for each other, whatever they do it with and if it costs nothing
 
-Both are in the same processes, a second or so each, so that the machine's drift meets both."""
+All are in the same processes, a second or so each, so that the machine's drift meets all of them."""
 import argparse
 import contextlib
 import json
@@ -14,13 +16,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 import models  # noqa: E402
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from clock import Clock  # noqa: E402
+from clock import Clock, StepClock  # noqa: E402
 from lockstep import ops, world  # noqa: E402
 
 
 def make(name, batch, steps, scope):
-    """A function that trains an epoch twice and gives the milliseconds of a step of the second one: (wall clock, processor)"""
+    """A function that trains an epoch twice with a clock, and gives what the clock has taken of the second one"""
     with scope():
         model, x, y = models.build(name, batch * 4)
         model.compile(optimizer=keras.optimizers.SGD(0.01), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -28,14 +31,22 @@ def make(name, batch, steps, scope):
         options.autotune.enabled = False  # ranks with one core have none; its end takes long
         data = tf.data.Dataset.from_tensor_slices((x, y)).batch(batch, drop_remainder=True).repeat().with_options(options)
 
-    def train():
-        clock = Clock()
+    def train(clock):
         ops.barrier("turn")
         with scope():
             model.fit(data, steps_per_epoch=steps, epochs=2, shuffle=False, verbose=0, callbacks=[clock])
-        return [1000 * seconds / steps for seconds in clock.taken]
+        return np.array(clock.taken)
 
     return train
+
+
+def in_turns(rows, steps):
+    """rows: seconds, [rank][turn][copies: wall clock, processor; ranks: the same; each step of a copy]
+    -> for each turn {clock: {way: milliseconds of a step, mean of the ranks}}"""
+    whole, single = 1000 / steps * rows[:, :, :4].mean(axis=0), rows[:, :, 4:]
+    wait = single.max(axis=0).mean(axis=1) / single.mean(axis=(0, 2))
+    return [{"wall clock": {"copies": turn[0], "ranks": turn[2], "slower": turn[0] * factor},
+             "processor": {"copies": turn[1], "ranks": turn[3]}} for turn, factor in zip(whole.tolist(), wait.tolist())]
 
 
 def main():
@@ -48,15 +59,12 @@ def main():
     args = parser.parse_args()
 
     keras.utils.set_random_seed(7)
-    ways = {"copies": make(args.model, args.batch, args.steps, world.alone),
-            "ranks": make(args.model, args.batch * world.size, args.steps, contextlib.nullcontext)}
-    for train in ways.values():
-        train()  # traces
-    turns = [{name: train() for name, train in ways.items()} for _ in range(args.turns)]
-    rows = [[turn[name] for name in ("copies", "ranks")] for turn in turns]
-    of_all = ops.allgather(tf.constant([rows], tf.float64), "rows").numpy()
+    copies = make(args.model, args.batch, args.steps, world.alone)
+    ranks = make(args.model, args.batch * world.size, args.steps, contextlib.nullcontext)
+    turns = [np.concatenate([copies(Clock()), ranks(Clock()), copies(StepClock())]) for _ in range(args.turns + 1)]
+    of_all = ops.allgather(tf.constant([turns[1:]], tf.float64), "rows").numpy()  # the first one traces
     with open(args.out, "w") as file:
-        json.dump(of_all.mean(axis=0).tolist(), file)
+        json.dump(in_turns(of_all, args.steps), file)
 
 
 main()
