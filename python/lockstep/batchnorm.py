@@ -14,6 +14,7 @@ import threading
 import tensorflow as tf
 
 from lockstep import gradients, hooks, native, ops, variables, world
+from lockstep.losses import looks
 from lockstep.slices import current
 
 _local = threading.local()
@@ -95,12 +96,13 @@ def attach_call(layer_class, is_training, assign):
 
     @hooks.wrap(layer_class, "call")
     def call(original, self, *args, **kwargs):
-        if not _is_sliced() or is_synchronized():
+        if not _is_sliced():
             return original(self, *args, **kwargs)
-        updates = is_training(self, args, kwargs)
+        updates = not is_synchronized() and is_training(self, args, kwargs)
         if not updates:
             _agree_on_noted()
-        outputs = original(self, *args, **kwargs)
+        with tf.name_scope(looks.NORMALISATION):
+            outputs = original(self, *args, **kwargs)
         if updates:
             moving = [(variable, assign) for variable in _moving(self)]
             if _notes() is None or _graph() is not _local.graph:

@@ -89,6 +89,12 @@ def _look_at_step():
          "arrays and its loss is a mean over their rows, set LOCKSTEP_STEP_ARGS=cut")
 
 
+def note_explained():
+    """The user was told why batches are whole."""
+    global _was_warned
+    _was_warned = True
+
+
 def attach():
     if world.size == 1:
         return

@@ -14,7 +14,7 @@ import tensorflow as tf
 from lockstep import batchnorm, hooks, means, metrics, native, world
 from lockstep.data import mark
 from lockstep.frontends import older_keras3, steps
-from lockstep.losses import figures
+from lockstep.losses import figures, looks
 from lockstep.slices import current, own, part as parts, pipeline, weak
 
 _local = threading.local()
@@ -56,8 +56,9 @@ def _attach_steps(trainer_class):
     if hasattr(trainer_class, "_make_function"):
         @hooks.wrap(trainer_class, "_make_function")
         def make_function(original, self, step_function):
-            function = _choosing(lambda step: original(self, step(step_function)))
-            return steps.counted(function, self) if step_function == self.train_step else function
+            trains = step_function == self.train_step
+            function = _choosing(lambda step: original(self, step(step_function)), trains)
+            return steps.counted(function, self) if trains else function
     else:
         older_keras3.attach_steps(trainer_class, _choosing)
         older_keras3.attach_variables()
@@ -95,14 +96,15 @@ def _at_work(model):
         _local.model = before
 
 
-def _choosing(make):
+def _choosing(make, trains):
     """Keras takes batches from an iterator of tf.data, or from a generator (train_on_batch and its kin).  What is this
     rank's part already (lockstep.data), or was cut by a loop of the script that now gives it to train_on_batch, is
     not to be cut again.  make(step) gives the function whose steps are step(the model's)."""
-    on_slices = make(steps.on_slice)
+    made = make(steps.on_slice)
     make = functools.lru_cache(maxsize=None)(make)
+    on_slices = steps.whole_where_needed(made, lambda: make(steps.on_whole)) if trains else made
 
-    @functools.wraps(on_slices)
+    @functools.wraps(made)
     def function(iterator):
         if current.is_delivering_slices() and not isinstance(iterator, tf.data.Iterator):
             return make(steps.on_delivered)(iterator)
@@ -198,7 +200,7 @@ def _attach_losses():
             figures.give_up_looking()
             own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
             loss *= steps.divided_by_all(own_weight, "weight")
-        return means.of_batch(loss) if means.is_by_hand(values) else loss
+        return means.of_batch(loss) if means.is_by_hand(values) else looks.settled(loss)
 
 
 def _attach_added_losses(trainer_class):

@@ -27,7 +27,7 @@ def attach_variables():
 
 
 def attach_steps(trainer_class, choosing):
-    """choosing(make) is the function that picks, for each iterator, one of those that make(step) gives."""
+    """choosing(make, trains) is the function that picks, for each iterator, one of those that make(step) gives."""
     for kind in ("train", "test"):
         _attach_step(trainer_class, kind, choosing)
 
@@ -47,7 +47,7 @@ def _attach_step(trainer_class, kind, choosing):
             setattr(self, name, kept)
             return made
 
-        function = choosing(make)
+        function = choosing(make, kind == "train")
         setattr(self, name, steps.counted(function, self) if kind == "train" else function)
         return getattr(self, name)
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the front ends of Keras 3 and tf_keras share: steps on a slice of the batch, losses of slices, agreed stops."""
 import functools
+import itertools
 import math
 
 import numpy as np
 import tensorflow as tf
 
 from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
-from lockstep.losses import figures
+from lockstep.losses import figures, looks
 from lockstep.slices import current, own, part as parts
 
 
@@ -37,9 +38,46 @@ def on_slice(step):
         part, data = cut(objects[0] if objects else getattr(step, "__self__", None), data)
         summary.count(part)
         with current.scope(part), figures.step(), batchnorm.agreed_at_end():
+            looks.note_rows(data)
             return global_logs(step(*objects, data), part)
 
     return step_on_slice
+
+
+def on_whole(step):
+    """step(*objects, data) is given the whole batch on every rank."""
+    @functools.wraps(step)
+    def step_on_whole(*arguments):
+        *objects, data = arguments
+        with current.scope(parts.WHOLE), batchnorm.agreed_at_end():
+            return step(*objects, parts.whole(data))
+
+    return step_on_whole
+
+
+def whole_where_needed(on_slices, on_whole):
+    """A train function of Keras: on_slices, or on_whole() if its loss needs whole batches, which shows when it is called first."""
+    function = None
+
+    def train(batches):
+        nonlocal function
+        if function is not None or not looks.is_on():
+            return (function or on_slices)(batches)
+        again = batches
+        if not isinstance(batches, tf.data.Iterator):  # train_on_batch gives what can be taken once
+            batches, again = itertools.tee(batches)
+        try:
+            with looks.deciding():
+                logs = on_slices(batches)
+        except Exception:
+            if not looks.has_given_up():
+                raise
+            function = on_whole()
+            return function(again)
+        function = on_slices
+        return logs
+
+    return train
 
 
 def on_delivered(step):
@@ -145,7 +183,7 @@ def has_rows(loss):
 def sum_as_mean(loss):
     """A loss that was summed over the slice."""
     part = current.now()
-    return tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype))
+    return looks.settled(tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype)))
 
 
 def divided_by_all(own, what):

@@ -13,7 +13,8 @@ from tensorflow.python.eager import backprop
 
 from lockstep import gradients, hooks, means, native, reports
 from lockstep.frontends import steps
-from lockstep.slices import current
+from lockstep.losses import looks
+from lockstep.slices import current, loops
 
 _local = threading.local()
 
@@ -24,6 +25,7 @@ def attach():
         flat_sources = tf.nest.flatten(sources)
         is_of_weights = all(map(gradients.is_variable, flat_sources)) and not getattr(_local, "in_jacobian", False)
         if output_gradients is None and is_of_weights:
+            _look_at(target)
             output_gradients = _for_rows(target)
         with means.off():
             grads = original(self, target, sources, output_gradients, *args, **kwargs)
@@ -47,6 +49,18 @@ def attach():
                 return original(*args, **kwargs)
             finally:
                 _local.in_jacobian = False
+
+
+def _look_at(target):
+    """Batches stay whole where the mean of the slices' losses is not that of the batch."""
+    if not looks.is_on():
+        return
+    if current.has_part():
+        looks.decide(target)
+    elif not current.is_scoped():
+        problem = looks.problem_of(target)
+        if problem is not None:
+            loops.keep_whole(problem)
 
 
 def _for_rows(target):

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from lockstep import batchnorm, hooks, means, metrics, ops, world
 from lockstep.frontends import steps, tf_keras_sequences, tf_keras_weak
-from lockstep.losses import figures
+from lockstep.losses import figures, looks
 from lockstep.slices import current, part as parts
 
 _local = threading.local()
@@ -77,7 +77,14 @@ def _attach_step(model_class, kind, hook):
         if hasattr(function, "_lockstep"):  # made before
             return function
         function = _in_scope(function)
-        return steps.counted(function, self) if kind == "train" else function
+        if kind != "train":
+            return function
+
+        def on_whole():
+            self.__dict__["_lockstep_on_whole"] = True
+            return function
+
+        return steps.counted(_marked(steps.whole_where_needed(function, on_whole)), self)
 
 
 def _hook_step(cls, name, hook):
@@ -102,12 +109,17 @@ def _in_scope(function):
         with current.scope(None):
             return function(*args)
 
-    function_in_scope._lockstep = "scope"
-    return function_in_scope
+    return _marked(function_in_scope)
+
+
+def _marked(function):
+    """tf_keras keeps it, and asks to have it made again: it is."""
+    function._lockstep = "scope"
+    return function
 
 
 def _train_or_test(original, self, data):
-    return steps.on_slice(original)(self, data)
+    return (steps.on_whole if self.__dict__.get("_lockstep_on_whole") else steps.on_slice)(original)(self, data)
 
 
 def _predict(original, self, data):
@@ -153,7 +165,7 @@ def _attach_losses():
         if reduction == "sum" and not metrics.adds_sums():
             figures.give_up_looking()
             loss = steps.sum_as_mean(loss)
-        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else loss
+        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else looks.settled(loss)
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

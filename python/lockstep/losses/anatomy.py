@@ -39,6 +39,10 @@ class Unclear(Exception):
     pass
 
 
+class AllWithAll(Unclear):
+    """Rows meet all other rows."""
+
+
 class Anatomy:
     """kinds: {name of a reduction's operation: SUM, ...}; feeds_rows: a figure is used row by row; result:
     what the function gives"""
@@ -124,7 +128,7 @@ class Anatomy:
             raise Unclear("rows of different shapes")
         for place in range(rank - inner):
             if len({tensor.shape[place] == 1 for tensor, _ in rows}) > 1:
-                raise Unclear("all rows with all rows")
+                raise AllWithAll("all rows with all rows")
         for tensor, state in others:
             if tensor.shape.rank is None or tensor.shape.rank > rank:
                 raise Unclear("more dimensions than rows have")
@@ -363,6 +367,11 @@ def _axes(op):
     return {int(axis) % rank for axis in _constant(op.inputs[1]).reshape(-1)}
 
 
+def goes_over_all(op, rows):
+    """Is this a reduction over all rows?"""
+    return set(range(op.inputs[0].shape.rank - rows.inner)) <= _axes(op)
+
+
 def _all_rows(states):
     return all(isinstance(state, Rows) for state in states)
 
@@ -440,3 +449,4 @@ _TABLE = {
     "StridedSlice": Anatomy.strided_slice, "Pack": Anatomy.pack, "ConcatV2": Anatomy.concat, "Unpack": Anatomy.unpack,
     "OneHot": Anatomy.one_hot, "Where": Anatomy.where, "GatherV2": Anatomy.gather,
 }
+KNOWN = {*_FIXED, *_AFFINE, *_ELEMENTWISE, *_TABLE, "Placeholder"}

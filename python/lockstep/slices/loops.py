@@ -24,14 +24,16 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.data.ops import dataset_ops, iterator_ops
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from lockstep import gradients, hooks, native, summary, variables, world
+from lockstep import gradients, hooks, native, say, summary, variables, world
 from lockstep.data import mark
+from lockstep.losses import looks, replay
 from lockstep.slices import current, own, part as parts, pipeline, step_args, untuned, weak
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
 
 _fetched = []  # loops that delivered since the last gradient
+_trained = []  # those before
 _functions = []  # tf.functions being called, and their arguments
 
 
@@ -52,6 +54,7 @@ class _Place:
     def __init__(self):
         self._trained, self._number = weakref.WeakSet(), 0  # data sets that trained; how many it were
         self._has_idle = False  # one has ended without a gradient
+        self.problem = None  # why batches must be whole
 
     def note(self, dataset):
         if dataset not in self._trained:
@@ -63,7 +66,7 @@ class _Place:
         self._has_idle = True
 
     def will_train(self, dataset):
-        return dataset in self._trained or (self._number > 1 and not self._has_idle)
+        return self.problem is None and (dataset in self._trained or (self._number > 1 and not self._has_idle))
 
 
 _places = collections.defaultdict(_Place)
@@ -78,13 +81,27 @@ class _Loop:
         self.is_batched = is_batched(dataset)
         self.trains = self.is_batched and self._place.will_train(dataset)
         self.is_own = mark.is_partitioned(dataset)
-        self.has_ended = self._has_trained = False
+        self.has_ended = self._has_trained = self.has_given_slices = False
+        self._is_first = self.is_batched and not self.trains and not self.is_own
+
+    def takes_first(self):
+        """Is the batch that it gives now its first, which may show what it does with batches?"""
+        is_first, self._is_first = self._is_first, False
+        return is_first
+
+    def keep_whole(self, problem):
+        if self.has_given_slices:  # for another loss, which was taken first
+            say.once(f"warning: {problem}, and is computed on slices, as another before: not the numbers of one process. With "
+                     "LOCKSTEP_SHARD=off every rank computes whole batches")
+        elif self.is_batched:
+            self.trains, self._place.problem = False, problem
+            looks.say_whole(problem)
 
     def note_gradient(self):
-        if self.is_batched:
+        if self._place.problem is None and self.is_batched:
             self.trains = self._has_trained = True
             self._place.note(self._dataset)
-        elif not self.is_own:
+        elif not self.is_batched and not self.is_own:
             world.say_once(f"{self.where()}: this loop trains on elements that are not known to be batches; every rank "
                            "computes all of each. With .batch() in the pipeline each computes its slice")
 
@@ -106,21 +123,43 @@ def note_gradient():
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
-    _note_loops()
     for function, _ in _functions:
         function._lockstep_trains = True
-    if not tf.executing_eagerly():
-        for graph in current.graphs_around(tf.compat.v1.get_default_graph()):
-            switch = getattr(graph, "_lockstep_switch", None)
-            if switch is not None:
-                with tf.init_scope():
-                    switch.assign(True)
+    if tf.executing_eagerly() or not _functions:
+        _note_loops()  # otherwise after the call: more than one gradient may be taken in it
+    for graph in _graphs_with_switch():
+        with tf.init_scope():
+            graph._lockstep_switch.assign(not hasattr(graph, "_lockstep_problem"))
+
+
+def _graphs_with_switch():
+    graphs = () if tf.executing_eagerly() else current.graphs_around(tf.compat.v1.get_default_graph())
+    return [graph for graph in graphs if hasattr(graph, "_lockstep_switch")]
+
+
+def keep_whole(problem):
+    """A gradient will be taken of a loss whose slices cannot be averaged: `problem` says why.  What is traced later for batches of
+    another size changes nothing: not all ranks need to trace then."""
+    if tf.executing_eagerly():
+        for loop in _alive(_fetched) + _alive(_trained):
+            loop.keep_whole(problem)
+        return
+    for graph in _graphs_with_switch():
+        graph._lockstep_problem = problem
+        looks.say_whole(problem)
+    for function, _ in _functions:
+        if not hasattr(function, "_lockstep_was_called"):
+            function._lockstep_problem = problem
+
+
+def _alive(references):
+    return [loop for loop in (reference() for reference in references) if loop is not None and not loop.has_ended]
 
 
 def _note_loops():
     """The loops whose batches may be in this gradient train: all that delivered since the last one and go on.  One that
     has ended, or that the script has forgotten, was a loop inside the loop: a validation."""
-    loops = [loop for loop in (reference() for reference in _fetched) if loop is not None and not loop.has_ended]
+    loops = _alive(_fetched)
     if not loops:
         return
     fixed = [function for function, _ in _functions if _has_fixed_rows(function)]
@@ -129,9 +168,12 @@ def _note_loops():
         world.say_once(f"{name}() has a batch size in its input_signature: every rank computes whole batches. With None "
                        "in its place each computes its slice")
         return
+    problem = next((function._lockstep_problem for function, _ in _functions if hasattr(function, "_lockstep_problem")), None)
     for loop in loops:
+        if problem is not None:
+            loop.keep_whole(problem)
         loop.note_gradient()
-    _fetched.clear()
+    _trained[:], _fetched[:] = [weakref.ref(loop) for loop in loops], []
 
 
 def _has_fixed_rows(function):
@@ -149,12 +191,16 @@ def _deliver(iterator, element):
     if loop is not None and not any(reference() is loop for reference in _fetched):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
+    replay.end()
     if own.is_own(iterator):
         summary.note_sliced()
         part = own.part_of(element)
     elif loop is not None and loop.trains:
         part, element = parts.cut(element)
+        loop.has_given_slices = True
         summary.count(part)
+    elif loop is not None and loop.takes_first() and looks.is_on():
+        replay.begin(element)
     current.deliver(part)
     current.mark(element, part)
     return element
@@ -196,6 +242,7 @@ def cut_in_graph(element):
     summary.count(part)
     graph._lockstep_switch = switch
     flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
+    looks.note_rows(flat)
     return tf.nest.pack_sequence_as(element, flat)
 
 
@@ -247,6 +294,7 @@ def _attach_functions():
         _functions.append((self, (args, kwargs)))
         try:
             result = _call_on_slices(original, self, args, kwargs) if cuts_args else original(self, *args, **kwargs)
+            self._lockstep_was_called = True
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
                 if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from lockstep import gradients, native, ops, say, summary, world
+from lockstep.losses import looks
 from lockstep.slices import current, part as parts
 
 
@@ -61,8 +62,12 @@ def look(function, arguments, result):
     if not rows:
         return
     function._lockstep_rows_seen = rows
-    function._lockstep_args_are_cut = all(_can_be_put_together(value, rows) for value in tf.nest.flatten(result))
-    if not function._lockstep_args_are_cut:
+    problem = getattr(function, "_lockstep_problem", None)
+    if problem is not None:
+        looks.say_whole(problem)
+    is_clear = all(_can_be_put_together(value, rows) for value in tf.nest.flatten(result))
+    function._lockstep_args_are_cut = is_clear and problem is None
+    if not is_clear:
         say.once(f"{_name(function)}() returns what cannot be put together from slices (whole numbers, ragged or sparse tensors, or "
                  f"tensors with other than {rows} rows): every rank computes whole batches")
 
