@@ -190,7 +190,7 @@ def _attach_losses():
     def reduce_values(original, values, *args, **kwargs):
         loss = original(values, *args, **kwargs)
         if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
-            return loss
+            return looks.settled(loss) if values.shape.rank else loss
         given = signature.bind(values, *args, **kwargs).arguments
         reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
         if reduction == "sum" and not metrics.adds_sums():

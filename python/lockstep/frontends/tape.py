@@ -56,7 +56,8 @@ def _look_at(target):
     if not looks.is_on():
         return
     if current.has_part():
-        looks.decide(target)
+        if steps.is_sliced():
+            looks.decide(target)
     elif not current.is_scoped():
         problem = looks.problem_of(target)
         if problem is not None:

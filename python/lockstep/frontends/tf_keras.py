@@ -161,7 +161,7 @@ def _attach_losses():
     def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
         loss = original(weighted_losses, reduction)
         if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
-            return loss
+            return looks.settled(loss) if weighted_losses.shape.rank else loss
         if reduction == "sum" and not metrics.adds_sums():
             figures.give_up_looking()
             loss = steps.sum_as_mean(loss)

@@ -146,7 +146,7 @@ def _is_dimension_before(op):
 
 def settled(loss):
     """The same, marked as what is brought to a mean over the rows: a loss of Keras."""
-    if is_on() and isinstance(loss, tf.Tensor):
+    if is_on() and isinstance(loss, tf.Tensor) and loss.shape.rank == 0:
         if tf.executing_eagerly():
             replay.settle(loss)
             return loss

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which targets of a gradient are no mean over the rows of the batch: in graphs, with a model in between, and eagerly."""
+import os
+import sys
+
+import pytest
+from jobs import ROOT, Mpi
+
+tf = pytest.importorskip("tensorflow")
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("openmpi" if Mpi("openmpi").folder.is_dir() else "mpich").folder / "lib"))
+
+from lockstep.losses import replay  # noqa: E402
+from lockstep.losses.looks import COMPARISON, FEEDS, NORMALISATION, OTHER, SUM, Look  # noqa: E402
+from tensorflow.python.framework.func_graph import FuncGraph  # noqa: E402
+
+ROWS, COLUMNS = 6, 3
+dense = tf.Variable(tf.ones((COLUMNS, COLUMNS)))
+table = tf.Variable(tf.ones((10, COLUMNS)))
+
+
+def problem_of(loss_of, rows):
+    graph = FuncGraph("step")
+    with graph.as_default():
+        x, y = (tf.compat.v1.placeholder(tf.float32, [rows, COLUMNS]) for _ in range(2))
+        target = loss_of(x, y)
+    found = Look(graph, [x, y], target).problem
+    return None if found is None else found[0]
+
+
+def number_of(rows):
+    return tf.cast(tf.shape(rows)[0], tf.float32)
+
+
+def squares(x, y):
+    return (tf.tanh(x @ dense) - y) ** 2
+
+
+def attention(x, y):
+    steps = tf.reshape(x @ dense, [-1, COLUMNS, 1])
+    return tf.reduce_mean((tf.matmul(tf.nn.softmax(tf.matmul(steps, steps, transpose_b=True)), steps)[:, :, 0] - y) ** 2)
+
+
+def convolution(x, y):
+    pictures = tf.nn.conv2d(tf.reshape(x, [-1, COLUMNS, 1, 1]), tf.ones((2, 1, 1, 4)), 1, "SAME")
+    return tf.reduce_mean(tf.nn.relu(pictures)) + tf.reduce_mean(y)
+
+
+def normalised(x, y):
+    with tf.name_scope(NORMALISATION):
+        mean, variance = tf.nn.moments(x, axes=0)
+        x = (x - mean) / tf.sqrt(variance + 0.1)
+    return tf.reduce_mean(squares(x, y))
+
+
+def penalty(x, y):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        out = tf.reduce_sum(tf.tanh(x @ dense), axis=1)
+    return tf.reduce_mean((tf.norm(tape.gradient(out, x), axis=1) - 1) ** 2)
+
+
+MEANS = {
+    "mean": lambda x, y: tf.reduce_mean(squares(x, y)),
+    "sum within rows": lambda x, y: tf.reduce_mean(tf.reduce_sum(squares(x, y), axis=1)),
+    "sum by the number of rows": lambda x, y: tf.reduce_sum(squares(x, y)) / number_of(x),
+    "sum by the number of elements": lambda x, y: tf.reduce_sum(squares(x, y)) / tf.cast(tf.size(y), tf.float32),
+    "average": lambda x, y: tf.nn.compute_average_loss(tf.reduce_sum(squares(x, y), axis=1)),
+    "with a penalty on weights": lambda x, y: tf.reduce_mean(squares(x, y)) + 0.1 * tf.reduce_sum(dense ** 2) + tf.nn.l2_loss(table),
+    "two terms": lambda x, y: tf.add_n([0.3 * tf.reduce_mean(x @ dense), tf.reduce_mean(y)]),
+    "classes": lambda x, y: tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(tf.argmax(y, axis=1), x @ dense)),
+    "words": lambda x, y: tf.reduce_mean(tf.gather(table, tf.cast(y[:, 0], tf.int32)) * x),
+    "likeness of a row's halves": lambda x, y: tf.reduce_mean(tf.reduce_sum(x * y, axis=1) / (tf.norm(x, axis=1) * tf.norm(y, axis=1))),
+    "weights only": lambda x, y: tf.reduce_sum(dense ** 2),
+    "attention": attention, "convolution": convolution, "batch normalisation": normalised, "penalty on gradients by inputs": penalty,
+}
+
+
+@pytest.mark.parametrize("rows", [None, ROWS])
+@pytest.mark.parametrize("name", MEANS)
+def test_means_over_the_rows_have_no_problem(name, rows):
+    assert problem_of(MEANS[name], rows) is None
+
+
+OTHERS = {
+    "sum": (SUM, lambda x, y: tf.reduce_sum(squares(x, y))),
+    "sum by a number": (SUM, lambda x, y: tf.reduce_sum(squares(x, y)) / 6),
+    "mean of a sum over rows": (SUM, lambda x, y: tf.reduce_mean(tf.reduce_sum(squares(x, y), axis=0))),
+    "masked mean": (OTHER, lambda x, y: tf.reduce_sum(x * y) / tf.reduce_sum(y)),
+    "root": (OTHER, lambda x, y: tf.sqrt(tf.reduce_mean(squares(x, y)))),
+    "norm": (OTHER, lambda x, y: tf.norm(x @ dense - y)),
+    "largest": (OTHER, lambda x, y: tf.reduce_max(squares(x, y))),
+    "mean and sum": (OTHER, lambda x, y: tf.reduce_mean(squares(x, y)) + tf.reduce_sum(y)),
+    "covariance": (FEEDS, lambda x, y: tf.reduce_mean((x - tf.reduce_mean(x, axis=0)) * y)),
+    "contrast": (COMPARISON, lambda x, y: tf.reduce_mean(tf.nn.softmax(tf.matmul(x @ dense, y, transpose_b=True)))),
+    "contrast, turned by hand": (COMPARISON, lambda x, y: tf.reduce_mean((x @ dense) @ tf.transpose(y))),
+    "distances": (COMPARISON, lambda x, y: tf.reduce_mean((tf.expand_dims(x, 1) - tf.expand_dims(y, 0)) ** 2)),
+    "distances with None": (COMPARISON, lambda x, y: tf.reduce_mean((x[:, None] - y[None]) ** 2)),
+}
+
+
+@pytest.mark.parametrize("rows", [None, ROWS])
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_needs_the_whole_batch_is_found(name, rows):
+    what, loss_of = OTHERS[name]
+    assert problem_of(loss_of, rows) == what
+
+
+@pytest.mark.parametrize("name", [*MEANS, *OTHERS])
+def test_what_was_computed_eagerly_is_seen_like_a_graph(name):
+    loss_of = MEANS.get(name) or OTHERS[name][1]
+    x, y = tf.random.uniform((ROWS, COLUMNS)), tf.random.uniform((ROWS, COLUMNS))
+    replay.begin((x, y))
+    try:
+        target = loss_of(x, y)
+        found = Look(*replay.graph_of(target)).problem
+    finally:
+        replay.end()
+    # Eagerly tf.size() is a number like any other.
+    expected = SUM if name == "sum by the number of elements" else OTHERS[name][0] if name in OTHERS else None
+    assert (found and found[0]) == expected
+
+
+def test_nothing_is_noted_after_the_end():
+    replay.begin(tf.ones((2, 2)))
+    replay.end()
+    assert replay.graph_of(tf.reduce_sum(tf.ones((2, 2)))) is None
