@@ -5,9 +5,10 @@ the batch, and all that the function makes of them is what one process has.
     sqrt(mean((y - p) ** 2))                the mean of all ranks, then the root
     sum(loss * mask) / sum(mask)            two sums of all ranks, then the quotient
 
-The function is called as it is, and then traced on its own, to see what it is made of (anatomy.py).  Where that is not clear, and
-where the mean over ranks is right anyway, its value stays.  Otherwise it is called once more, with the sums and means that are to be
-replaced, which are known by their order among its calls of tf.reduce_sum and tf.reduce_mean.
+The function is traced on its own first, to see what it is made of (anatomy.py), and then called once, so that what it prints, counts
+and keeps is that of one call.  Where it is not clear, and where the mean over ranks is right anyway, it is called as it is;
+otherwise with the sums and means that are to be replaced, which are known by their order among its calls of tf.reduce_sum and
+tf.reduce_mean.
 
 Gradients.  The optimizer gets the mean of the ranks' gradients, weighed with their shares w of the batch.  A sum over ranks,
 S = sum of s, may be used row by row, as in sum((y - mean(y)) ** 2), or be multiplied by weights of the rows: dL/dS is the mean over
@@ -92,7 +93,7 @@ def _called_by_us(owner, name, **use):
         return
     function = hooks.converted(getattr(owner, name))
     before = owner.__dict__.get(name)
-    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(function, args, kwargs, **use))
+    owner.__dict__[name] = hooks.ours(lambda *args, **kwargs: call(owner, function, args, kwargs, **use))
     try:
         yield
     finally:
@@ -107,18 +108,17 @@ def give_up_looking():
         raise anatomy.Unclear("a loss of Keras inside, which is looked after")
 
 
-def call(function, args, kwargs, is_averaged=False, is_weighted=False):
-    """function(*args, **kwargs) of the batch, where the arguments are rows of this rank's slice.  is_averaged: should it give
-    several figures, their mean will be taken; is_weighted: what it gives will be multiplied with weights of rows."""
+def call(owner, function, args, kwargs, is_averaged=False, is_weighted=False):
+    """function(*args, **kwargs) of the batch, where the arguments are rows of this rank's slice; owner is the object that has it.
+    is_averaged: should it give several figures, their mean will be taken; is_weighted: what it gives will be multiplied with weights
+    of rows."""
     with _kept(is_compiled=False):  # what the function calls in turn is part of it
-        value = function(*args, **kwargs)
-        if not _are_rows(args):
-            return value
-        kinds = _look(function, args, kwargs, is_averaged, is_weighted)
-        if kinds is None:
-            return value
-        of_batch, made = _replaced(function, args, kwargs, kinds)
-        return of_batch if made == len(kinds) else value
+        kinds = _look(owner, function, args, kwargs, is_averaged, is_weighted) if _are_rows(args) else None
+        if kinds is not None:
+            of_batch, made = _replaced(function, args, kwargs, kinds)
+            if made == len(kinds):
+                return of_batch
+        return function(*args, **kwargs)
 
 
 def _are_rows(args):
@@ -148,16 +148,16 @@ def _is_straight():
 
 # ---- what it is made of ----------------------------------------------------------------------------------------
 
-def _look(function, args, kwargs, is_averaged, is_weighted):
+def _look(owner, function, args, kwargs, is_averaged, is_weighted):
     """Kinds of its reductions in their order, None for those that stay; or None: leave it."""
     made, graph = [], FuncGraph("lockstep_loss")
     try:
-        with graph.as_default(), record.stop_recording(), _unnoticed(), \
+        with graph.as_default(), record.stop_recording(), _unnoticed(owner), tf.variable_creator_scope(_no_variable), \
                 _kept(is_looking=True, watch=lambda _, value: made.append(value.op.name) or value):
             rows, given = _placeholders(args)
             result = function(*rows, **kwargs)
         found = anatomy.Anatomy(graph, given, result)
-    except Exception:  # it was called for its value before: only this way of calling it does not work
+    except Exception:  # should it not work at all, that will show when it is called for its value
         return None
     is_figure = isinstance(found.result, anatomy.Figure)
     if is_figure and result.shape.rank != 0 and not is_averaged:
@@ -186,15 +186,22 @@ def _placeholder(tensor):
 
 
 @contextlib.contextmanager
-def _unnoticed():
-    """What the function prints, and numbers that it draws from Python's and numpy's generators, it has printed and drawn before."""
-    numbers, numpy_numbers = random.getstate(), np.random.get_state()
+def _unnoticed(owner):
+    """What the function prints, keeps in its object, and draws from Python's and numpy's generators comes when it is called."""
+    numbers, numpy_numbers, attributes = random.getstate(), np.random.get_state(), dict(vars(owner))
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         random.setstate(numbers)
         np.random.set_state(numpy_numbers)
+        vars(owner).clear()
+        vars(owner).update(attributes)
+
+
+def _no_variable(*_, **__):
+    """One that a function makes in its first call would belong to the graph that is only looked at."""
+    raise anatomy.Unclear("a new variable")
 
 
 # ---- the same with the sums of all ranks -----------------------------------------------------------------------
@@ -212,7 +219,7 @@ def _replaced(function, args, kwargs, kinds):
         with _kept(watch=None):
             return _of_batch(kind, input, value)
 
-    with _unnoticed(), _kept(watch=watch):
+    with _kept(watch=watch):
         value = function(*args, **kwargs)
     return value, made
 
