@@ -97,6 +97,7 @@ def test_rows_stay_rows():
     assert isinstance(found.result, Rows) and not found.kinds
 
 
+TABLE = [1.0, 2.0, 3.0, 4.0]
 UNCLEAR = {
     "all rows with all rows": lambda y, p: tf.reduce_mean(tf.sqrt(tf.reduce_sum((y[:, None] - p[None]) ** 2, axis=-1))),
     "a column and a vector": lambda y, p: tf.sqrt(tf.reduce_mean(y[:, 0] - p[:, :1])),
@@ -118,6 +119,10 @@ UNCLEAR = {
     "number of places": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.size(tf.where(y[:, 0] > 0)), tf.float32),
     "first places": lambda y, p: tf.sqrt(tf.reduce_mean(tf.gather(y, tf.squeeze(tf.where(y[:, 0] > 0), 1)[:2]))),
     "shape in another order": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.stack([3, tf.shape(y)[0]])[1], tf.float32),
+    "a table up to the number of rows": lambda y, p: tf.reduce_sum(y) / tf.reduce_sum(tf.constant(TABLE)[:tf.shape(y)[0]]),
+    "the same as a slice": lambda y, p: tf.reduce_sum(y) / tf.reduce_sum(tf.slice(tf.constant(TABLE), [0], [tf.shape(y)[0]])),
+    "an entry by the number of rows": lambda y, p: tf.reduce_sum(y) / tf.constant(TABLE)[tf.shape(y)[0]],
+    "a column by a figure": lambda y, p: tf.reduce_sum(y, axis=0)[tf.cast(tf.reduce_sum(p), tf.int32)],
     "random": lambda y, p: tf.sqrt(tf.reduce_mean(y + tf.random.normal([3]))),
     "loop over rows": lambda y, p: tf.sqrt(tf.reduce_mean(tf.map_fn(lambda row: tf.reduce_sum(row), y))),
     "branch": lambda y, p: tf.cond(tf.reduce_sum(y) > 0, lambda: tf.reduce_mean(y), lambda: tf.reduce_mean(p)),

@@ -179,9 +179,11 @@ class Anatomy:
         return [Fixed()]
 
     def slice(self, op, states):
-        if not isinstance(states[0], (Shape, Fixed)):
+        if isinstance(states[0], Shape):
+            return [Shape()]
+        if not isinstance(states[0], Fixed):
             raise Unclear("rows by their position")
-        return [Shape() if isinstance(states[0], Shape) else Fixed()]
+        return self.of_fixed(op, states)  # table[:number of rows] is not the same on all ranks
 
     def size(self, op, states):
         if not isinstance(states[0], Rows):
@@ -224,6 +226,7 @@ class Anatomy:
         if isinstance(states[0], Shape):
             return [_part_of_shape(op, states[0])]
         if not isinstance(states[0], Rows):
+            self.of_fixed(op, states[1:])
             return [states[0]]
         return [Rows(_inner_after_slice(op, states[0]), states[0].mask)]
 
