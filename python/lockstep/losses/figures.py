@@ -59,13 +59,18 @@ def attach_to(loss_class, metric_class, compiled):
 
     @hooks.wrap(loss_class, "__call__")
     def call_loss(original, self, y_true, y_pred, sample_weight=None):
-        with _called_by_us(self, "call", is_averaged=self.reduction in _MEANS, is_weighted=sample_weight is not None):
+        with _called_by_us(self, "call", is_averaged=self.reduction in _MEANS, is_weighted=_has_weights(y_pred, sample_weight)):
             return original(self, y_true, y_pred, sample_weight)
 
     @hooks.wrap(metric_class, "update_state")
-    def update_metric(original, self, *args, **kwargs):
-        with _called_by_us(self, "_fn"):
-            return original(self, *args, **kwargs)
+    def update_metric(original, self, y_true, y_pred, sample_weight=None):
+        with _called_by_us(self, "_fn", is_weighted=_has_weights(y_pred, sample_weight)):
+            return original(self, y_true, y_pred, sample_weight)
+
+
+def _has_weights(y_pred, sample_weight):
+    """Keras makes weights of rows from a mask, too."""
+    return sample_weight is not None or getattr(y_pred, "_keras_mask", None) is not None
 
 
 @contextlib.contextmanager

@@ -28,6 +28,10 @@ def with_error(true, out):
     return keras.losses.MeanSquaredError()(true, out) + root(true, out)
 
 
+def mean(true, out):
+    return tf.reduce_mean(tf.square(true - out))
+
+
 for loss in root, masked, correlation, with_error:
     keras.utils.set_random_seed(4)
     model = keras.Sequential([layers.Input((4,)), layers.Dense(6, activation="tanh"), layers.Dense(2)])
@@ -37,3 +41,13 @@ for loss in root, masked, correlation, with_error:
         print(loss.__name__, key, *(f"{value:.6f}" for value in values))
     print(loss.__name__, "evaluate", *(f"{value:.6f}" for value in model.evaluate(x, y, batch_size=11, verbose=0)))
     np.savez(f"{loss.__name__}.npz", *model.get_weights())
+
+# A mask of the model weighs what one number is computed from, in the loss and in the metric.
+keras.utils.set_random_seed(5)
+model = keras.Sequential([layers.Input((5, 4)), layers.Masking(), layers.Dense(2)])
+model.compile(optimizer=keras.optimizers.SGD(0.05), loss=mean, metrics=[mean])
+steps_in = np.repeat(x[:, None], 5, 1) * (np.arange(5) < generator.integers(1, 6, size=(23, 1)))[:, :, None]
+history = model.fit(steps_in, np.repeat(y[:, None], 5, 1), batch_size=7, epochs=2, verbose=0)
+for key, values in sorted(history.history.items()):
+    print("mask", key, *(f"{value:.6f}" for value in values))
+np.savez("mask.npz", *model.get_weights())
