@@ -118,12 +118,11 @@ def call(owner, function, args, kwargs, is_averaged=False, is_weighted=False):
     is_averaged: should it give several figures, their mean will be taken; is_weighted: what it gives will be multiplied with weights
     of rows."""
     with _kept(is_compiled=False):  # what the function calls in turn is part of it
-        kinds = _look(owner, function, args, kwargs, is_averaged, is_weighted) if _are_rows(args) else None
-        if kinds is not None:
-            of_batch, made = _replaced(function, args, kwargs, kinds)
-            if made == len(kinds):
-                return of_batch
-        return function(*args, **kwargs)
+        kinds, is_some = _look(owner, function, args, kwargs, is_averaged, is_weighted) if _are_rows(args) else (None, False)
+        value, made = (None, 0) if kinds is None else _replaced(function, args, kwargs, kinds)
+        if kinds is None or made != len(kinds):
+            value = function(*args, **kwargs)
+        return _by_their_number(value, args[0]) if is_some and is_averaged and not is_weighted else value
 
 
 def _are_rows(args):
@@ -154,7 +153,7 @@ def _is_straight():
 # ---- what it is made of ----------------------------------------------------------------------------------------
 
 def _look(owner, function, args, kwargs, is_averaged, is_weighted):
-    """Kinds of its reductions in their order, None for those that stay; or None: leave it."""
+    """(kinds of its reductions in their order, None for those that stay; or None: leave it, does it give rows that a mask leaves)"""
     made, graph = [], FuncGraph("lockstep_loss")
     try:
         with graph.as_default(), record.stop_recording(), _unnoticed(owner), tf.variable_creator_scope(_no_variable), \
@@ -163,14 +162,15 @@ def _look(owner, function, args, kwargs, is_averaged, is_weighted):
             result = function(*rows, **kwargs)
         found = anatomy.Anatomy(graph, given, result)
     except Exception:  # should it not work at all, that will show when it is called for its value
-        return None
+        return None, False
     is_figure = isinstance(found.result, anatomy.Figure)
+    is_some = isinstance(found.result, anatomy.Rows) and found.result.mask is not None
     if is_figure and result.shape.rank != 0 and not is_averaged:
-        return None
+        return None, False
     needs_all = found.feeds_rows or (is_figure and (is_weighted or not found.result.is_mean))
     if not needs_all or not set(found.kinds) <= set(made):
-        return None
-    return [found.kinds.get(name) for name in made]
+        return None, is_some
+    return [found.kinds.get(name) for name in made], is_some
 
 
 def _placeholders(args):
@@ -227,6 +227,14 @@ def _replaced(function, args, kwargs, kinds):
     with _kept(watch=watch):
         value = function(*args, **kwargs)
     return value, made
+
+
+def _by_their_number(some, rows):
+    """Of the rows of the slice a mask leaves some, of which Keras will take the mean: weighed by how many of all they are."""
+    part = current.now()
+    own = tf.size(some, tf.int64) / tf.shape(rows, tf.int64)[0]
+    together = ops.allreduce(own, current.numbered("loss/some"), **part.mean())
+    return some * tf.cast(tf.math.divide_no_nan(own, together), some.dtype)
 
 
 def _of_batch(kind, input, value):

@@ -34,6 +34,11 @@ def of_positive(true, out):
     return tf.reduce_mean(tf.abs(tf.boolean_mask(true, valid) - tf.boolean_mask(out, valid)))
 
 
+def errors_of_positive(true, out):
+    valid = true[:, 0] > 0
+    return keras.losses.mean_squared_error(true[valid], out[valid])
+
+
 def summed(true, out):
     return tf.reduce_sum(tf.square(true - out)) / 10.0
 
@@ -127,6 +132,7 @@ fit_numbers(correlation, rows_weight)
 fit_numbers(with_dice)
 fit_numbers(mean, rows_weight)
 fit_numbers(of_positive)
+fit_numbers(errors_of_positive, metrics=[errors_of_positive])
 fit_numbers(roots_of_columns)
 fit_numbers(summed)
 fit_numbers(Spread())
