@@ -81,8 +81,11 @@ def _attach_step(model_class, kind, hook):
             return function
 
         def on_whole():
+            """Made anew: one whose first trace has failed may not make variables any more."""
             self.__dict__["_lockstep_on_whole"] = True
-            return function
+            kept, made = self.train_function, original(self, force=True)
+            self.train_function = kept
+            return _in_scope(made)
 
         return steps.counted(_marked(steps.whole_where_needed(function, on_whole)), self)
 
