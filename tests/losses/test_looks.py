@@ -2,6 +2,7 @@
 """Which targets of a gradient are no mean over the rows of the batch: in graphs, with a model in between, and eagerly."""
 import os
 import sys
+import weakref
 
 import pytest
 from jobs import ROOT, Mpi
@@ -125,3 +126,15 @@ def test_nothing_is_noted_after_the_end():
     replay.begin(tf.ones((2, 2)))
     replay.end()
     assert replay.graph_of(tf.reduce_sum(tf.ones((2, 2)))) is None
+
+
+def test_noting_ends_by_itself_and_keeps_nothing_alive(monkeypatch):
+    monkeypatch.setattr(replay, "MOST_OPERATORS", 5)
+    x = tf.random.uniform((ROWS, 100))
+    replay.begin(x)
+    made = x * 2
+    alive = weakref.ref(made)
+    del made
+    assert alive() is None
+    sums = [tf.reduce_sum(x) for _ in range(5)]
+    assert replay.graph_of(sums[0]) is None

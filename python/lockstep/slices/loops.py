@@ -107,6 +107,7 @@ class _Loop:
 
     def end(self):
         self.has_ended = True
+        replay.end()
         if self._has_trained:
             return
         self._place.forget(self._dataset)
