@@ -87,6 +87,7 @@ OTHERS = {
     "sum": (SUM, lambda x, y: tf.reduce_sum(squares(x, y))),
     "sum by a number": (SUM, lambda x, y: tf.reduce_sum(squares(x, y)) / 6),
     "mean of a sum over rows": (SUM, lambda x, y: tf.reduce_mean(tf.reduce_sum(squares(x, y), axis=0))),
+    "half of a sum of squares": (SUM, lambda x, y: tf.nn.l2_loss(x @ dense - y)),
     "masked mean": (OTHER, lambda x, y: tf.reduce_sum(x * y) / tf.reduce_sum(y)),
     "root": (OTHER, lambda x, y: tf.sqrt(tf.reduce_mean(squares(x, y)))),
     "norm": (OTHER, lambda x, y: tf.norm(x @ dense - y)),

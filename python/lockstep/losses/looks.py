@@ -98,8 +98,10 @@ class Look(anatomy.Anatomy):
             raise Unclear(op.type)
         if op.type == "StridedSlice" and isinstance(states[0], Rows) and _is_dimension_before(op):
             return [states[0]]
-        if op.type in ("Max", "Min", "Prod") and isinstance(states[0], Rows) and anatomy.goes_over_all(op, states[0]):
+        if op.type in ("Max", "Min", "Prod", "EuclideanNorm") and isinstance(states[0], Rows) and anatomy.goes_over_all(op, states[0]):
             return [Figure(False)]
+        if op.type == "L2Loss" and isinstance(states[0], Rows):
+            return [Figure(False, frozenset([op.name]))]
         return super()._compute(op, states)
 
     def _elementwise(self, op, states):
