@@ -51,7 +51,7 @@ class Anatomy:
         """`rows` are the tensors that the function was given."""
         self.kinds, self.feeds_rows = {}, False
         self._states = {tensor.name: Rows(tensor.shape.rank - 1) for tensor in rows}
-        self._eager = {inner.name for outer, inner in graph.captures if isinstance(outer, EagerTensor) or outer.dtype == tf.resource}
+        self._eager = {inner.name for outer, inner in getattr(graph, "captures", ()) if isinstance(outer, EagerTensor) or outer.dtype == tf.resource}
         for op in _operations_before(graph, result, rows):
             self._pass(op)
         self.result = self._states[result.name]

@@ -56,7 +56,7 @@ class Look(anatomy.Anatomy):
     def __init__(self, graph, rows, target):
         self.problem = None
         self._settled = getattr(graph, "_lockstep_settled", ())
-        self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py
+        self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
         self._number_of_rows = rows[0].shape[0]
         super().__init__(graph, rows, target)
         if isinstance(self.result, Figure) and not self.result.is_mean:
@@ -170,9 +170,18 @@ def note_rows(tensors):
 
 def problem_of(target):
     """What the target of a gradient is and where, if it is no mean over the rows of the batch; otherwise None."""
-    for tensor in tf.nest.flatten(target):
+    return _first_problem(_look_at, tf.nest.flatten(target))
+
+
+def problem_in(rows, targets):
+    """The same for a v1 graph, where the tensors `rows` are cut in a run."""
+    return _first_problem(lambda target: _look_in_graph(rows, target), targets)
+
+
+def _first_problem(look_at, targets):
+    for target in targets:
         try:
-            look = _look_at(tensor)
+            look = look_at(target)
         except Exception:  # this look must not end a script that trains
             continue
         if look is not None and look.problem is not None:
@@ -180,6 +189,14 @@ def problem_of(target):
             frames = traceback.extract_stack() if tf.executing_eagerly() else op.traceback
             return f"{_place(frames)}: the loss is {what} ({op.type})"
     return None
+
+
+def _look_in_graph(rows, target):
+    """What else is fed is the same on all ranks."""
+    cut = {tensor.name for tensor in rows}
+    target.graph._lockstep_fixed = {op.outputs[0].name for op in target.graph.get_operations()
+                                    if op.type == "Placeholder" and op.outputs[0].name not in cut}
+    return Look(target.graph, rows, target)
 
 
 def _look_at(target):

@@ -40,6 +40,7 @@ class GraphState:
         self.datasets = []      # that iterators of the graph were made from
         self.plans = {}
         self.has_gradients = False
+        self.targets = []       # of gradients with respect to variables
 
 
 def state(graph):

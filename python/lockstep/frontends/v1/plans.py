@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from lockstep.frontends.v1 import parts, picked, taken, walk
+from lockstep.losses import looks
 
 _ASSIGN = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 _SUMMED = ("AssignAdd", "AssignAddVariableOp")
@@ -18,6 +19,7 @@ class Plan:
         self.ops = walk.before([*targets, *fetches], {id(tensor) for tensor in fed})
         self.trains = known.has_gradients and any(map(walk.reduces_gradients, self.ops))
         self.groups = [group for group in known.groups if group.source in self.ops] if self.trains else []
+        self.losses = list(known.targets)  # a train op need not compute the loss, so that it is not among its operations
         self.initialised = self._initialised(graph)
         self.fixed_rows = _fixed_rows(self.ops) if self.trains else frozenset()
         self._effects = {}
@@ -51,6 +53,7 @@ class Effects:
         cut = {id(tensor) for tensor in sources}
         self.kept = sources
         self.has_time_first = walk.takes_rows_apart(sources, plan.ops)
+        self.problem = looks.problem_in(sources, plan.losses) if looks.is_on() and plan.trains else None
         self.pick = picked.picks(sources, walk.before(filter(walk.reduces_gradients, plan.ops)))
         self.fetches = [i for i, tensor in enumerate(plan.fetches) if tensor.op in ops or id(tensor) in cut]
         summed, averaged = {}, {}

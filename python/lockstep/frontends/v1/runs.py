@@ -11,6 +11,7 @@ from tensorflow.python.client import session
 
 from lockstep import hooks, native, say
 from lockstep.frontends.v1 import feeds, fetched, parts, plans, state, weights
+from lockstep.losses import looks
 from lockstep.slices.part import Part
 
 _local = threading.local()
@@ -122,4 +123,6 @@ def _must_be_whole(plan, cut):
     elif effects.pick is not None:
         say.once(f"{effects.pick.name} takes rows of the batch by their position, as of points of a boundary; every rank computes the whole "
                  "batch, which is right but not faster")
-    return effects.has_time_first or effects.pick is not None
+    elif effects.problem is not None:
+        looks.say_whole(effects.problem)
+    return effects.has_time_first or effects.pick is not None or effects.problem is not None

@@ -8,11 +8,13 @@ import threading
 
 import tensorflow as tf
 from tensorflow.python.ops import gradients_impl
+from tensorflow.python.ops.losses import losses_impl
 from tensorflow.python.training import optimizer
 
 from lockstep import gradients, hooks, native, world
 from lockstep.frontends import applied
 from lockstep.frontends.v1 import parts
+from lockstep.losses import looks
 from lockstep.slices import current
 
 _local = threading.local()
@@ -39,8 +41,17 @@ def attach():
         pairs = original(self, loss, *args, **kwargs)
         if callable(loss):  # taken by a tape
             return pairs
+        _note_target(loss)
         return list(zip(reduce([grad for grad, _ in pairs], [variable for _, variable in pairs]),
                         [variable for _, variable in pairs]))
+
+    @hooks.wrap(losses_impl, "compute_weighted_loss")
+    def compute_weighted_loss(original, losses, weights=1.0, *args, **kwargs):
+        """All of tf.losses: divided by the number of weights that are not 0, which are as many as there are losses."""
+        loss = original(losses, weights, *args, **kwargs)
+        reduction = kwargs.get("reduction", args[2] if len(args) > 2 else losses_impl.Reduction.SUM_BY_NONZERO_WEIGHTS)
+        is_mean = isinstance(weights, (int, float)) and weights != 0 and reduction not in (losses_impl.Reduction.SUM, losses_impl.Reduction.NONE)
+        return looks.settled(loss) if is_mean else loss
 
     applied.attach_pairs(optimizer.Optimizer)
 
@@ -60,7 +71,16 @@ def _attach_gradients(name):
         if getattr(_local, "in_hessians", False):
             return grads
         sources = [variable_of(source) for source in tf.nest.flatten(xs)]
+        if any(map(gradients.is_variable, sources)):
+            _note_target(ys)
         return tf.nest.pack_sequence_as(grads, reduce(tf.nest.flatten(grads), sources))
+
+
+def _note_target(target):
+    """Whether it is a mean over the rows will be looked at when a run would cut them."""
+    if not tf.compat.v1.executing_eagerly_outside_functions():
+        parts.state(tf.compat.v1.get_default_graph()).targets.extend(
+            tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor))
 
 
 def variable_of(source):
