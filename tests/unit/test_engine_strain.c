@@ -136,6 +136,7 @@ static void test_without_memory_every_rank_ends_with_an_error(void)
     setenv("LOCKSTEP_LOG", "error", 1);
     setenv("LOCKSTEP_STALL_ABORT_S", "0.2", 1);
     setenv("LOCKSTEP_STALL_WARN_S", "0.1", 1);
+    setenv("LOCKSTEP_STAGE_BYTES", "256k", 1); /* claiming more would take most of the time */
     /* From 3: the first two are the job's own. */
     for (size_t n = 3; n < 1000 && num_ok < 3; n += (n < 40) ? 1 : 3) {
         bool is_ok = true;
@@ -149,6 +150,7 @@ static void test_without_memory_every_rank_ends_with_an_error(void)
         num_ok = is_ok ? num_ok + 1 : 0; /* beyond the last allocation nothing fails any more */
         CHECK_EQ_INT(ls_mem_live(), live);
     }
+    unsetenv("LOCKSTEP_STAGE_BYTES");
     unsetenv("LOCKSTEP_STALL_WARN_S");
     unsetenv("LOCKSTEP_STALL_ABORT_S");
     unsetenv("LOCKSTEP_LOG");
