@@ -72,6 +72,7 @@ MEANS = {
     "classes": lambda x, y: tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(tf.argmax(y, axis=1), x @ dense)),
     "words": lambda x, y: tf.reduce_mean(tf.gather(table, tf.cast(y[:, 0], tf.int32)) * x),
     "likeness of a row's halves": lambda x, y: tf.reduce_mean(tf.reduce_sum(x * y, axis=1) / (tf.norm(x, axis=1) * tf.norm(y, axis=1))),
+    "a number for each row": lambda x, y: tf.reduce_mean(tf.reshape(x[:, 0], [-1, 1]) * y),
     "weights only": lambda x, y: tf.reduce_sum(dense ** 2),
     "attention": attention, "convolution": convolution, "batch normalisation": normalised, "penalty on gradients by inputs": penalty,
 }

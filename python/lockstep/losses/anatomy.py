@@ -126,9 +126,12 @@ class Anatomy:
         inner = min(state.inner for _, state in rows)
         if any(tensor.shape.rank != rank for tensor, _ in rows) or len({state.mask for _, state in rows}) > 1:
             raise Unclear("rows of different shapes")
+        is_row = False  # the first place where there is more than one is that of the rows
         for place in range(rank - inner):
-            if len({tensor.shape[place] == 1 for tensor, _ in rows}) > 1:
-                raise AllWithAll("all rows with all rows")
+            are_one = {tensor.shape[place] == 1 for tensor, _ in rows}
+            if len(are_one) > 1:
+                raise Unclear("all of a row with all of it") if is_row else AllWithAll("all rows with all rows")
+            is_row = is_row or are_one == {False}
         for tensor, state in others:
             if tensor.shape.rank is None or tensor.shape.rank > rank:
                 raise Unclear("more dimensions than rows have")
