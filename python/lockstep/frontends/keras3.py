@@ -30,6 +30,7 @@ def attach():
     from keras.src.metrics import metric, reduction_metrics
     from keras.src.trainers import compile_utils
     _attach_steps(trainer.TensorFlowTrainer)
+    steps.attach_ended_traces()
     _attach_epochs(trainer.TFEpochIterator)
     _attach_rates()
     _attach_losses()

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
 from lockstep.losses import figures, looks
@@ -78,6 +79,19 @@ def whole_where_needed(on_slices, on_whole):
         return logs
 
     return train
+
+
+def attach_ended_traces():
+    """Variables that a trace has made begin with their values when it is done; also where looks.decide() has ended it: the
+    layers keep them."""
+    @hooks.wrap(polymorphic_function.Function, "_initialize")
+    def initialize_or_end(original, self, args, kwds, add_initializers_to=None):
+        try:
+            return original(self, args, kwds, add_initializers_to=add_initializers_to)
+        except Exception:
+            if looks.is_giving_up() and add_initializers_to:
+                self._initialize_uninitialized_variables(add_initializers_to)
+            raise
 
 
 def on_delivered(step):

@@ -257,6 +257,11 @@ def decide(target):
         raise NeedsWholeBatch(problem)
 
 
+def is_giving_up():
+    """Is the exception that is being handled that of decide()?"""
+    return getattr(_local, "gives_up", False)
+
+
 def has_given_up():
     """Was the last exception of a step that of decide()?  TensorFlow may have made another of it."""
     gives_up, _local.gives_up = getattr(_local, "gives_up", False), False

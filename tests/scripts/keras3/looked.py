@@ -35,6 +35,22 @@ class Stepping(keras.Model):
         return {"error": loss}
 
 
+class Adversaries(keras.Model):
+    """Its layers are built by the first step: it is never called.  The first of two gradients is that of a mean."""
+    def __init__(self):
+        super().__init__()
+        self.maker, self.judge, self.other = keras.layers.Dense(4), keras.layers.Dense(1), keras.optimizers.Adam(0.05)
+
+    def train_step(self, data):
+        logs = {}
+        for name, layer, optimizer, loss_of in (("judge", self.judge, self.optimizer, tf.reduce_mean),
+                                                ("maker", self.maker, self.other, tf.norm)):
+            with tf.GradientTape() as tape:
+                logs[name] = loss_of(self.judge(data[0]) - self.judge(self.maker(data[1])))
+            optimizer.apply_gradients(zip(tape.gradient(logs[name], layer.trainable_variables), layer.trainable_variables))
+        return logs
+
+
 def describe(name, model, losses=()):
     print(name, *(f"{loss:.12f}" for loss in losses), *(f"{np.sum(np.cos(weight) * weight):.12f}" for weight in model.get_weights()))
 
@@ -52,6 +68,11 @@ for name, loss_of in {"sum": lambda true, out: tf.reduce_sum((true - out) ** 2),
     fit(f"train_step {name}", Stepping(loss_of))
     keras.utils.set_random_seed(2)
     fit(f"train_step {name}, compiled", Stepping(loss_of), jit_compile=True)
+
+keras.utils.set_random_seed(2)
+fit("built by the first step", Adversaries())
+keras.utils.set_random_seed(2)
+fit("built by the first step, compiled", Adversaries(), jit_compile=True)
 
 keras.utils.set_random_seed(2)
 fit("contrast", keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3, use_bias=False), keras.layers.BatchNormalization(),
