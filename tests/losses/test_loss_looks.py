@@ -109,6 +109,17 @@ def test_what_needs_the_whole_batch_is_found(name, rows):
     assert problem_of(loss_of, rows) == what
 
 
+@pytest.mark.parametrize("number,what", [(ROWS, None), (2 * ROWS, SUM)])
+def test_a_sum_by_the_rows_of_a_slice_is_a_mean(number, what):
+    """Keras divides penalties on activities by the number of rows that their shape says."""
+    graph = FuncGraph("step")
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [ROWS, COLUMNS])
+        target = tf.reduce_sum(x ** 2) / tf.cast(tf.constant(number), tf.float32)
+    found = Look(graph, [x], target, is_slice=True).problem
+    assert (found and found[0]) == what
+
+
 @pytest.mark.parametrize("name", [*MEANS, *OTHERS])
 def test_what_was_computed_eagerly_is_seen_like_a_graph(name):
     loss_of = MEANS.get(name) or OTHERS[name][1]

@@ -25,7 +25,7 @@ import tensorflow as tf
 from lockstep import host, native, say, summary, world
 from lockstep.losses import anatomy, replay
 from lockstep.losses.anatomy import Count, Figure, Fixed, Rows, Shape, Unclear
-from lockstep.slices import weak
+from lockstep.slices import current, weak
 
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
@@ -53,8 +53,9 @@ def is_on():
 class Look(anatomy.Anatomy):
     """problem: what the target is, if it is no mean over the rows, and the operator that makes it so"""
 
-    def __init__(self, graph, rows, target):
-        self.problem = None
+    def __init__(self, graph, rows, target, is_slice=False):
+        """is_slice: the rows are some of those of the batch, whose number no script knows but from their shape."""
+        self.problem, self._is_slice = None, is_slice
         self._settled = getattr(graph, "_lockstep_settled", ())
         self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
         self._number_of_rows = rows[0].shape[0]
@@ -111,6 +112,14 @@ class Look(anatomy.Anatomy):
             self._find(FEEDS, op)
         self.feeds_rows |= before
         return state
+
+    def _figure_of_figures(self, op, states):
+        is_divided = op.type in ("RealDiv", "DivNoNan") and isinstance(states[0], Figure) and isinstance(states[1], Fixed)
+        if self._is_slice and is_divided and states[0].totals:
+            number = tf.get_static_value(op.inputs[1])
+            if number is not None and number.ndim == 0 and number == self._number_of_rows:
+                return Figure(True)
+        return super()._figure_of_figures(op, states)
 
     def _matmul(self, op, states):
         one, other = states
@@ -204,7 +213,9 @@ def _look_at(target):
         found = replay.graph_of(target)
         return None if found is None else Look(*found)
     rows = _rows_in(target.graph) if isinstance(target, tf.Tensor) and target.graph.building_function else []
-    return Look(target.graph, rows, target) if rows else None
+    part = current.now()
+    is_slice = current.has_part() and part.is_static and part.count != part.total
+    return Look(target.graph, rows, target, is_slice) if rows else None
 
 
 def _rows_in(graph):
