@@ -151,3 +151,10 @@ def test_noting_ends_by_itself_and_keeps_nothing_alive(monkeypatch):
     assert alive() is None
     sums = [tf.reduce_sum(x) for _ in range(5)]
     assert replay.graph_of(sums[0]) is None
+
+
+def test_noting_ends_after_many_gradients():
+    x = tf.random.uniform((ROWS, COLUMNS))
+    replay.begin(x)
+    found = [replay.graph_of(tf.reduce_sum(x)) is not None for _ in range(replay.MOST_LOOKS + 1)]
+    assert found == [True] * replay.MOST_LOOKS + [False]

@@ -20,6 +20,7 @@ from tensorflow.python.framework import op_callbacks, op_def_library, op_def_reg
 from tensorflow.python.framework.func_graph import FuncGraph
 
 MOST_OPERATORS = 5000
+MOST_LOOKS = 8  # each puts all operators into a graph: a script may take hundreds of steps with one batch
 SMALL = 64  # elements
 
 # inputs: places in the list of all tensors, small tensors, or the specifications of others
@@ -31,6 +32,7 @@ _local = threading.local()
 class _Notes:
     def __init__(self, rows):
         self.rows, self.ops, self.settled = [tf.TensorSpec.from_tensor(tensor) for tensor in rows], [], set()
+        self.looks = 0
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
         self._add(rows)
 
@@ -97,6 +99,9 @@ def graph_of(target):
     place = None if notes is None else notes.place(target)
     if place is None:
         return None
+    notes.looks += 1
+    if notes.looks >= MOST_LOOKS:
+        end()
     graph = FuncGraph("lockstep_replay")
     with graph.as_default(), record.stop_recording():
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
