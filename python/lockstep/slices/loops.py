@@ -82,7 +82,7 @@ class _Loop:
         self.trains = self.is_batched and self._place.will_train(dataset)
         self.is_own = mark.is_partitioned(dataset)
         self.has_ended = self._has_trained = self.has_given_slices = False
-        self._is_first = self.is_batched and not self.trains and not self.is_own
+        self._is_first = self.is_batched and not self.trains and not self.is_own and self._place.problem is None
 
     def takes_first(self):
         """Is the batch that it gives now its first, which may show what it does with batches?"""
