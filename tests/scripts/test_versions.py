@@ -14,11 +14,12 @@ pytestmark = pytest.mark.long
 VERSIONS = {"2.16.2": ["keras==3.3.3", "tf_keras==2.16.0"], "2.18.1": ["keras==3.8.0", "tf_keras==2.18.0"]}
 # Lines as in cases.txt.  Scripts that need a later Keras in one process already are not here.
 SCRIPTS = {"keras3": ["together ways: dense.py; dense.py jit; dense.py eager",
-                      "together rows: added.py; positions.py; unlike.py; outputs.py; figures.py | float64",
+                      "together rows: added.py; positions.py; unlike.py; outputs.py; figures.py; looked.py | float64",
                       "together models: custom_step.py; gan.py; optimizers.py; on_batch.py; stateful.py; inputs.py; callbacks.py"],
-           "tf_keras": ["together models: fit.py; steps.py; figures.py"],
-           "loops": ["together ways: linear.py function; linear.py xla; linear.py graph"],
-           "v1": ["together graphs: softmax_feed.py; monitored.py"]}
+           "tf_keras": ["together models: fit.py; steps.py; figures.py; looked.py"],
+           "loops": ["together ways: linear.py function; linear.py xla; linear.py graph",
+                     "together doubles: looked.py eager; looked.py function; looked.py graph | float64"],
+           "v1": ["together graphs: softmax_feed.py; monitored.py; looked.py"]}
 CASES = [Case(HERE / folder, line) for folder, lines in SCRIPTS.items() for line in lines]
 
 

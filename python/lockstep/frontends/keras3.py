@@ -183,7 +183,8 @@ def _attach_losses():
         if mask is None or reduction not in ("mean", "sum_over_batch_size") or not steps.is_sliced():
             return merged
         figures.give_up_looking()
-        return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask")
+        added = older_keras3.added_to_valid(mask, dtype) if _keras_version() < (3, 13) else 0.0
+        return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask", added)
 
     signature = inspect.signature(loss_module.reduce_values)  # Keras 3.3 gives it no weights
 

@@ -6,7 +6,8 @@ make_test_function.  The functions they make call self.train_step when they are 
 step of ours in its place.  Its variables draw their initial values before TensorFlow's are made; variables.py would not see
 it.  And compute_loss() itself sums up what layers gave to add_loss().
 
-Before 3.14 penalties on activities are sums over the batch, not means."""
+Before 3.13 a small number is added to the number of entries that a mask leaves, before 3.14 penalties on activities are sums over
+the batch, not means."""
 import contextlib
 
 import tensorflow as tf
@@ -72,6 +73,12 @@ def attach_added_losses():
                 total = tf.reduce_sum(tf.cast(added, loss.dtype))
                 loss += steps.sum_as_mean(total) - total
         return loss
+
+
+def added_to_valid(mask, dtype):
+    """What is added to the part of its entries that a mask leaves."""
+    from keras.src import backend
+    return tf.constant(backend.epsilon(), dtype) / tf.cast(tf.size(mask, tf.int64), dtype)
 
 
 def attach_activity_penalties():

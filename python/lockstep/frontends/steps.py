@@ -200,11 +200,12 @@ def sum_as_mean(loss):
     return looks.settled(tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype)))
 
 
-def divided_by_all(own, what):
-    """own / the mean of all ranks' own.  Losses have no names; they come in the same order on all ranks."""
+def divided_by_all(own, what, added=0.0):
+    """own / the mean of all ranks' own.  Losses have no names; they come in the same order on all ranks.  added: what was
+    added to own in the slice, and would have been once in the batch, divided by its rows."""
     part = current.now()
     together = ops.allreduce(own, current.numbered(f"loss/{what}"), **part.mean())
-    return tf.stop_gradient(tf.math.divide_no_nan(own, together))
+    return tf.stop_gradient(tf.math.divide_no_nan(own + added, together + added * ops.exact(part.share(), own.dtype)))
 
 
 def valid_part(mask, dtype):

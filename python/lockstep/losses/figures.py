@@ -230,11 +230,14 @@ def _replaced(function, args, kwargs, kinds):
 
 
 def _by_their_number(some, rows):
-    """Of the rows of the slice a mask leaves some, of which Keras will take the mean: weighed by how many of all they are."""
+    """Of the rows of the slice a mask leaves some, of which Keras will take the mean: weighed by how many of all they are.  Where it
+    leaves none here but some elsewhere, a zero stands for them: older versions of Keras would divide by their number."""
     part = current.now()
     own = tf.size(some, tf.int64) / tf.shape(rows, tf.int64)[0]
     together = ops.allreduce(own, current.numbered("loss/some"), **part.mean())
-    return some * tf.cast(tf.math.divide_no_nan(own, together), some.dtype)
+    weighed = some * tf.cast(tf.math.divide_no_nan(own, together), some.dtype)
+    number_of_zeros = tf.cast(tf.logical_and(own == 0, together > 0), tf.int32)
+    return tf.concat([weighed, tf.zeros([number_of_zeros, *tf.unstack(tf.shape(some))[1:]], some.dtype)], axis=0)
 
 
 def _of_batch(kind, input, value):
