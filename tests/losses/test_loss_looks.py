@@ -61,7 +61,48 @@ def penalty(x, y):
     return tf.reduce_mean((tf.norm(tape.gradient(out, x), axis=1) - 1) ** 2)
 
 
+@tf.function
+def mean_in_function(x, y):
+    return tf.reduce_mean(squares(x, y)), tf.matmul(x, y, transpose_b=True)  # nobody asks for the second
+
+
+@tf.function
+def sum_in_function(x, y):
+    return tf.reduce_sum(squares(x, y))
+
+
+@tf.function
+def model_in_function(x):
+    return tf.tanh(x @ dense)
+
+
+def in_branches(first, second):
+    """Which of the two depends on weights: the same on all ranks."""
+    return lambda x, y: tf.function(lambda x, y: tf.cond(table[0, 0] > 0, lambda: first(squares(x, y)), lambda: second(squares(x, y))))(x, y)
+
+
+def guarded(x, y):
+    loss = tf.reduce_mean(squares(x, y))
+    return tf.cond(loss > 10, lambda: 10.0, lambda: loss)
+
+
+def in_loop(reduce):
+    @tf.function
+    def added_up(x, y):
+        loss = tf.constant(0.0)
+        for _ in tf.range(3):
+            x = tf.tanh(x @ dense)
+            loss += reduce((x - y) ** 2)
+        return loss
+    return added_up
+
+
 MEANS = {
+    "mean in a function": lambda x, y: 2 * mean_in_function(x, y)[0],
+    "model in a function": lambda x, y: tf.reduce_mean((model_in_function(x) - y) ** 2),
+    "means in branches": in_branches(tf.reduce_mean, lambda rows: 0.5 * tf.reduce_mean(rows)),
+    "mean or nothing": in_branches(tf.reduce_mean, lambda rows: 0.0),
+    "means in a loop": in_loop(tf.reduce_mean),
     "mean": lambda x, y: tf.reduce_mean(squares(x, y)),
     "sum within rows": lambda x, y: tf.reduce_mean(tf.reduce_sum(squares(x, y), axis=1)),
     "sum by the number of rows": lambda x, y: tf.reduce_sum(squares(x, y)) / number_of(x),
@@ -85,6 +126,17 @@ def test_means_over_the_rows_have_no_problem(name, rows):
 
 
 OTHERS = {
+    "sum in a function": (SUM, sum_in_function),
+    "rows of a function": (SUM, lambda x, y: tf.reduce_sum((model_in_function(x) - y) ** 2)),
+    "sum with dropout": (SUM, lambda x, y: tf.reduce_sum(squares(tf.nn.dropout(x, 0.5), y))),
+    "sum with ones": (SUM, lambda x, y: tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(x), x @ dense))),
+    "sum with labels": (SUM, lambda x, y: tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        tf.zeros(tf.shape(x)[0], tf.int32), x @ dense))),
+    "pairs in a function": (COMPARISON, lambda x, y: tf.reduce_mean(mean_in_function(x, y)[1])),
+    "sums in branches": (SUM, in_branches(tf.reduce_sum, lambda rows: 0.5 * tf.reduce_sum(rows))),
+    "sum in one branch": (OTHER, in_branches(tf.reduce_sum, tf.reduce_mean)),
+    "a figure decides": (OTHER, tf.function(guarded)),
+    "sums in a loop": (OTHER, in_loop(tf.reduce_sum)),
     "sum": (SUM, lambda x, y: tf.reduce_sum(squares(x, y))),
     "sum by a number": (SUM, lambda x, y: tf.reduce_sum(squares(x, y)) / 6),
     "mean of a sum over rows": (SUM, lambda x, y: tf.reduce_mean(tf.reduce_sum(squares(x, y), axis=0))),
@@ -107,6 +159,20 @@ OTHERS = {
 def test_what_needs_the_whole_batch_is_found(name, rows):
     what, loss_of = OTHERS[name]
     assert problem_of(loss_of, rows) == what
+
+
+@pytest.mark.parametrize("reduce,what", [(tf.reduce_mean, None), (tf.reduce_sum, OTHER)])
+def test_branches_of_tensorflow_1_are_followed(reduce, what):
+    with tf.Graph().as_default() as graph:
+        tf.compat.v1.disable_control_flow_v2()
+        try:
+            x = tf.compat.v1.placeholder(tf.float32, [None, COLUMNS])
+            target = tf.cond(tf.constant(1.0) > 0, lambda: reduce(x ** 2), lambda: tf.reduce_mean(x))
+        finally:
+            tf.compat.v1.enable_control_flow_v2()
+    assert "Merge" in {op.type for op in graph.get_operations()}
+    found = Look(graph, [x], target).problem
+    assert (found and found[0]) == what
 
 
 @pytest.mark.parametrize("number,what", [(ROWS, None), (2 * ROWS, SUM)])

@@ -36,11 +36,19 @@ def on_slice(step):
     @functools.wraps(step)
     def step_on_slice(*arguments):
         *objects, data = arguments
+        if looks.is_noting():
+            return on_noted_whole(*objects, data)
         part, data = cut(objects[0] if objects else getattr(step, "__self__", None), data)
         summary.count(part)
         with current.scope(part), figures.step(), batchnorm.agreed_at_end():
             looks.note_rows(data)
             return global_logs(step(*objects, data), part)
+
+    def on_noted_whole(*arguments):
+        *objects, data = arguments
+        data = parts.whole(data)
+        with looks.noting(data):
+            return on_whole(step)(*objects, data)
 
     return step_on_slice
 
@@ -75,7 +83,7 @@ def whole_where_needed(on_slices, on_whole):
                 raise
             function = on_whole()
             return function(again)
-        function = on_slices
+        function = on_whole() if looks.needs_whole() else on_slices
         return logs
 
     return train

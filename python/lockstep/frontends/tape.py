@@ -56,7 +56,7 @@ def _look_at(target):
     if not looks.is_on():
         return
     if current.has_part():
-        if steps.is_sliced():
+        if steps.is_sliced() or looks.is_noting():
             looks.decide(target)
     elif not current.is_scoped():
         problem = looks.problem_of(target)

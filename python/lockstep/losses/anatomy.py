@@ -16,6 +16,7 @@ Every tensor of a traced function is one of
   Fixed     depends on no row: constants, weights
   Shape     what rows are reshaped with; counts: its first number is a Count, the others are Fixed
   Indices   where a mask is true
+  Unknown   something that depends on rows, nobody knows how; only where that is no reason to give up (looks.py)
 
 An operator that is not in the table, or that brings rows together in another way, ends the search: Unclear."""
 import collections
@@ -30,6 +31,7 @@ Count = collections.namedtuple("Count", "")
 Fixed = collections.namedtuple("Fixed", "")
 Shape = collections.namedtuple("Shape", "counts", defaults=(False,))
 Indices = collections.namedtuple("Indices", "mask")
+Unknown = collections.namedtuple("Unknown", "")
 
 # How a reduction over the rows becomes that of the batch.
 SUM, SUM_BY_COUNT, MEAN, MEAN_OF_SOME = "sum", "sum by count", "mean", "mean of some"
@@ -50,12 +52,17 @@ class Anatomy:
     def __init__(self, graph, rows, result):
         """`rows` are the tensors that the function was given."""
         self.kinds, self.feeds_rows = {}, False
-        self._states = {tensor.name: Rows(tensor.shape.rank - 1) for tensor in rows}
-        self._eager = {inner.name for outer, inner in getattr(graph, "captures", ()) if isinstance(outer, EagerTensor) or outer.dtype == tf.resource}
-        for op in _operations_before(graph, result, rows):
-            self._pass(op)
-        self.result = self._states[result.name]
+        [self.result] = self._follow(graph, {tensor.name: Rows(tensor.shape.rank - 1) for tensor in rows}, [result])
         self._note_use([self.result], SUM)
+
+    def _follow(self, graph, given, results):
+        """What the results are, if the tensors with these names are what is given."""
+        self._states = dict(given)
+        self._eager = {inner.name for outer, inner in getattr(graph, "captures", ()) if isinstance(outer, EagerTensor) or outer.dtype == tf.resource}
+        operations, self._used = _operations_before(graph, results, given)
+        for op in operations:
+            self._pass(op)
+        return [self._states[tensor.name] for tensor in results]
 
     def _pass(self, op):
         if op.type == "Placeholder":
@@ -81,6 +88,10 @@ class Anatomy:
         if op.type in _ELEMENTWISE or op.type in _AFFINE:
             return [self._elementwise(op, states)]
         raise Unclear(op.type)
+
+    def _name_of(self, op):
+        """Of a reduction, in `kinds`."""
+        return op.name
 
     # ---- element by element ------------------------------------------------------------------------------------
 
@@ -128,14 +139,14 @@ class Anatomy:
             raise Unclear("rows of different shapes")
         is_row = False  # the first place where there is more than one is that of the rows
         for place in range(rank - inner):
-            are_one = {tensor.shape[place] == 1 for tensor, _ in rows}
+            are_one = {size(tensor, place) == 1 for tensor, _ in rows}
             if len(are_one) > 1:
                 raise Unclear("all of a row with all of it") if is_row else AllWithAll("all rows with all rows")
             is_row = is_row or are_one == {False}
         for tensor, state in others:
             if tensor.shape.rank is None or tensor.shape.rank > rank:
                 raise Unclear("more dimensions than rows have")
-            if any(size != 1 for size in tensor.shape[:max(tensor.shape.rank - inner, 0)]):
+            if any(size(tensor, place) != 1 for place in range(tensor.shape.rank - inner)):
                 raise Unclear("something for each row that is not made from rows")
             self.feeds_rows = self.feeds_rows or isinstance(state, Figure)
         self._note_use([state for _, state in others], SUM)
@@ -165,8 +176,8 @@ class Anatomy:
         if not outer <= axes or op.type not in ("Sum", "Mean") or (op.type == "Mean" and not tensor.dtype.is_floating):
             raise Unclear(f"{op.type} over some rows")
         if op.type == "Sum":
-            return [Figure(False, frozenset([op.name]))]
-        self.kinds[op.name] = MEAN if state.mask is None else MEAN_OF_SOME
+            return [Figure(False, frozenset([self._name_of(op)]))]
+        self.kinds[self._name_of(op)] = MEAN if state.mask is None else MEAN_OF_SOME
         return [Figure(state.mask is None)]
 
     # ---- shapes ------------------------------------------------------------------------------------------------
@@ -310,19 +321,29 @@ class Anatomy:
 
 # ---- helpers -------------------------------------------------------------------------------------------------
 
-def _operations_before(graph, result, rows):
-    """Those that the result is computed from, in the order in which they were made: inputs first."""
-    given = {tensor.name for tensor in rows}
-    needed, waiting = set(), [result]
+def _operations_before(graph, results, given):
+    """(those that the results are computed from, inputs first; names of the tensors used).  They may have been made in another order:
+    a branch of TensorFlow 1 gets its inputs afterwards."""
+    ordered, begun, done, used = [], set(), set(), set()
+    waiting = list(results)
     while waiting:
-        tensor = waiting.pop()
+        tensor = waiting[-1]
+        op = tensor.op
         if tensor.graph is not graph:
             raise Unclear("a tensor of another function")
-        if tensor.name in given or tensor.op.name in needed:
-            continue
-        needed.add(tensor.op.name)
-        waiting.extend(tensor.op.inputs)
-    return [op for op in graph.get_operations() if op.name in needed]
+        used.add(tensor.name)
+        if tensor.name in given or op.name in done:
+            waiting.pop()
+        elif op.name not in begun:
+            begun.add(op.name)
+            waiting.extend(op.inputs)
+        else:
+            if any(source.op.name not in done and source.name not in given for source in op.inputs):
+                raise Unclear("a loop of TensorFlow 1")
+            waiting.pop()
+            done.add(op.name)
+            ordered.append(op)
+    return ordered, used
 
 
 def _constant(tensor):
@@ -338,9 +359,14 @@ def _constant(tensor):
     return np.asarray(value)
 
 
+def size(tensor, place):
+    """Of a dimension; None: not known.  After disable_v2_behavior() the numbers of a shape are objects."""
+    return tf.compat.dimension_value(tensor.shape[place])
+
+
 def _sizes(tensor):
     """Sizes of the dimensions: numbers, or names for those that are not known."""
-    return [f"{tensor.name}[{i}]" if size is None else size for i, size in enumerate(tensor.shape)]
+    return [f"{tensor.name}[{i}]" if size is None else size for i, size in enumerate(tensor.shape.as_list())]
 
 
 def _sizes_of_shape(shape):
@@ -410,7 +436,7 @@ def _part_of_shape(op, shape):
     """shape[0] is the number of rows, shape[1] that of columns."""
     if not shape.counts or op.get_attr("shrink_axis_mask") != 1:
         return Shape()
-    rank = op.inputs[0].shape[0]
+    rank = size(op.inputs[0], 0)
     return Count() if rank and int(_constant(op.inputs[1])[0]) % rank == 0 else Fixed()
 
 
@@ -447,12 +473,14 @@ _ELEMENTWISE = frozenset("""
     FloorDiv FloorMod Greater GreaterEqual IsFinite IsInf IsNan LeakyRelu Less LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr
     Maximum Minimum MulNoNan NotEqual OnesLike Pow PreventGradient Reciprocal Relu Relu6 Rint Round Rsqrt Select SelectV2 Selu Sigmoid Sign
     Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Tan Tanh Xdivy Xlog1py Xlogy ZerosLike""".split())
+LABELLED = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
 _TABLE = {
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "Any", "All", "EuclideanNorm", "ArgMax", "ArgMin"), Anatomy.reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), Anatomy.along_last),
-    **dict.fromkeys(("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits"), Anatomy.cross_entropy),
+    **dict.fromkeys(LABELLED, Anatomy.cross_entropy),
     "Rank": lambda anatomy, op, states: [Fixed()], "Range": Anatomy.of_fixed, "Shape": Anatomy.shape, "Size": Anatomy.size, "Slice": Anatomy.slice, "Reshape": Anatomy.reshape, "Squeeze": Anatomy.squeeze, "ExpandDims": Anatomy.expand_dims,
     "StridedSlice": Anatomy.strided_slice, "Pack": Anatomy.pack, "ConcatV2": Anatomy.concat, "Unpack": Anatomy.unpack,
     "OneHot": Anatomy.one_hot, "Where": Anatomy.where, "GatherV2": Anatomy.gather,
 }
+ROW_BY_ROW = {*_AFFINE, *_ELEMENTWISE, *LABELLED, "ConcatV2", "Pack"}
 KNOWN = {*_FIXED, *_AFFINE, *_ELEMENTWISE, *_TABLE, "Placeholder"}

@@ -14,6 +14,7 @@ Eagerly there is no graph: what the script does with its first batch is noted, a
 The decision is taken when a function is traced for the first time.  All ranks must take the same: in a loop they have the same
 whole batch then, in Keras they agree (decide).  LOCKSTEP_LOSS=mean or sum: nothing is looked at."""
 import contextlib
+import copy
 import os
 import sys
 import threading
@@ -23,8 +24,8 @@ import numpy as np
 import tensorflow as tf
 
 from lockstep import host, native, say, summary, world
-from lockstep.losses import anatomy, replay
-from lockstep.losses.anatomy import Count, Figure, Fixed, Rows, Shape, Unclear
+from lockstep.losses import anatomy, calls, replay
+from lockstep.losses.anatomy import Count, Figure, Fixed, Rows, Shape, Unclear, Unknown
 from lockstep.slices import current, weak
 
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
@@ -32,10 +33,6 @@ FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 
 _local = threading.local()
-
-
-class Unknown:
-    """Something that depends on rows, nobody knows how."""
 
 
 class Turned:
@@ -55,16 +52,22 @@ class Look(anatomy.Anatomy):
 
     def __init__(self, graph, rows, target, is_slice=False):
         """is_slice: the rows are some of those of the batch, whose number no script knows but from their shape."""
-        self.problem, self._is_slice = None, is_slice
-        self._settled = getattr(graph, "_lockstep_settled", ())
-        self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
-        self._number_of_rows = rows[0].shape[0]
+        self.problem, self._is_slice, self._callers = None, is_slice, ()
+        self._number_of_rows = anatomy.size(rows[0], 0)
         super().__init__(graph, rows, target)
         if isinstance(self.result, Figure) and not self.result.is_mean:
             self._find(SUM if self.result.totals else OTHER, target.op)
 
     def _find(self, what, op):
         self.problem = self.problem or (what, op)
+
+    def _follow(self, graph, given, results):
+        self._settled = getattr(graph, "_lockstep_settled", ())
+        self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
+        return super()._follow(graph, given, results)
+
+    def _name_of(self, op):
+        return "/".join((*self._callers, op.name))
 
     def _pass(self, op):
         try:
@@ -92,18 +95,49 @@ class Look(anatomy.Anatomy):
             return value.ndim == 1 and value.size > 0 and value[0] == self._number_of_rows
         return name.startswith("Size") and value.ndim == 0 and self._number_of_rows and value % self._number_of_rows == 0
 
+    def _called(self, op, states):
+        """What an operator gives that calls functions.  What nobody uses is not looked at, but in a loop, where one thing follows from
+        another."""
+        is_used = [tensor.name in self._used for tensor in op.outputs]
+
+        def inside(graph, given, wants_all):
+            inner, results = copy.copy(self), [tensor for tensor, used in zip(graph.outputs, is_used) if used or wants_all]
+            inner._callers += (op.name,)
+            found = iter(inner._follow(graph, dict(zip((tensor.name for tensor in graph.inputs), given)), results))
+            self.problem = inner.problem
+            return [next(found) if used or wants_all else Unknown() for used in is_used]
+
+        if op.type in calls.CONDITIONS and isinstance(states[0], Figure):
+            self._find(OTHER, op)
+        made = calls.outputs_of(op, states, inside)
+        return [self._guess(op, tensor) if used and not _fits(state, tensor) else state
+                for tensor, state, used in zip(op.outputs, made, is_used)]
+
     def _compute(self, op, states):
+        if op.type in calls.TYPES:
+            return self._called(op, states)
         if op.type in ("MatMul", "Transpose"):
             return [getattr(self, f"_{op.type.lower()}")(op, states)]
         if any(isinstance(state, (Unknown, Turned)) for state in states):
             raise Unclear(op.type)
+        states = self._with_made_rows(op, states)
         if op.type == "StridedSlice" and isinstance(states[0], Rows) and _is_dimension_before(op):
             return [states[0]]
         if op.type in ("Max", "Min", "Prod", "EuclideanNorm") and isinstance(states[0], Rows) and anatomy.goes_over_all(op, states[0]):
             return [Figure(False)]
         if op.type == "L2Loss" and isinstance(states[0], Rows):
-            return [Figure(False, frozenset([op.name]))]
+            return [Figure(False, frozenset([self._name_of(op)]))]
         return super()._compute(op, states)
+
+    def _with_made_rows(self, op, states):
+        """The same, where ones, noise or labels that were made with a known number of rows, and meet rows, are rows."""
+        ranks = {tensor.shape.rank for tensor, state in zip(op.inputs, states) if isinstance(state, Rows)}
+        if self._number_of_rows is None or len(ranks) != 1 or op.type not in anatomy.ROW_BY_ROW:
+            return states
+        [rank] = ranks
+        return [Rows(tensor.shape.rank - 1) if isinstance(state, Fixed) and tensor.shape.rank in (rank, rank - 1) and tensor.shape.rank and
+                anatomy.size(tensor, 0) == self._number_of_rows and (tensor.shape.rank == rank or op.type in anatomy.LABELLED) else state
+                for tensor, state in zip(op.inputs, states)]
 
     def _elementwise(self, op, states):
         before, self.feeds_rows = self.feeds_rows, False
@@ -146,14 +180,18 @@ class Look(anatomy.Anatomy):
         if kinds <= {Fixed} and op.type != "Placeholder":
             return Fixed()
         is_layer = op.type not in anatomy.KNOWN and op.type not in ("MatMul", "Transpose") and kinds & {Rows, Shape, Count}
-        if is_layer and tensor.shape.rank and tensor.shape[0] in (None, self._number_of_rows):
+        if is_layer and tensor.shape.rank and anatomy.size(tensor, 0) in (None, self._number_of_rows):
             return Rows(tensor.shape.rank - 1)
         return Unknown()
 
 
+def _fits(state, tensor):
+    return not isinstance(state, Unknown) and (not isinstance(state, Rows) or (tensor.shape.rank or 0) > state.inner)
+
+
 def _is_dimension_before(op):
     """rows[None]: is nothing done but to put a dimension before that of the rows?"""
-    number = op.inputs[1].shape[0]
+    number = anatomy.size(op.inputs[1], 0)
     rest = (1 << number) - 2 if number else 0
     return op.get_attr("new_axis_mask") == 1 and op.get_attr("shrink_axis_mask") == 0 and all(
         (op.get_attr(f"{name}_mask") | op.get_attr("ellipsis_mask")) & rest == rest for name in ("begin", "end"))
@@ -226,7 +264,7 @@ def _rows_in(graph):
         captured = {inner.name for _, inner in graph.captures}
         given = [tensor for tensor in graph.inputs if tensor.name not in captured]
     given = [tensor for tensor in given if isinstance(tensor, tf.Tensor) and tensor.graph is graph and tensor.shape.rank]
-    return [tensor for tensor in given if tensor.shape[0] == given[0].shape[0]]
+    return [tensor for tensor in given if anatomy.size(tensor, 0) == anatomy.size(given[0], 0)]
 
 
 def _place(frames):
@@ -249,20 +287,51 @@ def say_whole(problem):
 
 @contextlib.contextmanager
 def deciding():
-    """The first call of a train function of Keras, on all ranks at once: decide() may end it."""
-    _local.is_deciding = True
+    """The first call of a train function of Keras, on all ranks at once: decide() may end it.  An eager step is not ended, since it
+    has left its traces by then: it is given the whole batch (noting), and needs_whole() says how to go on."""
+    _local.is_deciding, _local.problem = True, None
     try:
         yield
     finally:
         _local.is_deciding = False
 
 
+def is_noting():
+    """Is this the first call of an eager train function?"""
+    return getattr(_local, "is_deciding", False) and tf.executing_eagerly()
+
+
+@contextlib.contextmanager
+def noting(rows):
+    """What is computed with these rows, eagerly, is looked at where it is differentiated."""
+    replay.begin(rows)
+    try:
+        yield
+    finally:
+        replay.end()
+
+
+def needs_whole():
+    """Has the first call shown, on any rank, that an eager step needs whole batches?"""
+    problem = getattr(_local, "problem", None)
+    is_needed = _agreed(problem)
+    if is_needed:
+        say_whole(problem or "the loss is another on each rank")
+    return is_needed
+
+
+def _agreed(problem):
+    return bool(host.allreduce(np.array([problem is not None], np.uint8), "loss/whole", op="max")[0])
+
+
 def decide(target):
-    """Ends the tracing of a step that is given a slice, on all ranks, if it needs the whole batch."""
-    if not getattr(_local, "is_deciding", False) or tf.executing_eagerly():
+    """Ends the tracing of a step that is given a slice, on all ranks, if it needs the whole batch; notes it of an eager step."""
+    if not getattr(_local, "is_deciding", False):
         return
     problem = problem_of(target)
-    if host.allreduce(np.array([problem is not None], np.uint8), "loss/whole", op="max")[0]:
+    if tf.executing_eagerly():
+        _local.problem = _local.problem or problem
+    elif _agreed(problem):
         say_whole(problem or "the loss is another on each rank")
         _local.gives_up = True
         raise NeedsWholeBatch(problem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop of the script computes eagerly with the first batch that it gets, as a graph that can be looked at (looks.py).
+"""What a loop of the script, or a step of Keras, computes eagerly with the first batch that it gets, as a graph that can be looked at (looks.py).
 
     _deliver(batch)      begin(batch): from here on every operator is noted
     the script's step    ...
@@ -125,12 +125,19 @@ def _again(op, inputs):
     """The operator's outputs in the graph, or placeholders, which nobody understands."""
     try:
         with tf.name_scope(op.scope or "step"):
-            *_, made, _ = op_def_library._apply_op_helper(op.type, **_arguments(op, inputs))
-        for tensor, spec in zip(made.outputs, op.outputs):
+            made = _outputs(op, inputs)
+        for tensor, spec in zip(made, op.outputs):
             tensor.set_shape(spec.shape)
-        return made.outputs
-    except Exception:  # a function that it calls, an operator of another library
+        return made
+    except Exception:  # an operator of another library
         return [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in op.outputs]
+
+
+def _outputs(op, inputs):
+    if op_def_registry.get(op.type) is None:  # a function, by its name
+        return tf.raw_ops.StatefulPartitionedCall(args=inputs, Tout=[spec.dtype for spec in op.outputs], f=op.type)
+    *_, made, _ = op_def_library._apply_op_helper(op.type, **_arguments(op, inputs))
+    return made.outputs
 
 
 def _arguments(op, inputs):

@@ -68,6 +68,8 @@ for name, loss_of in {"sum": lambda true, out: tf.reduce_sum((true - out) ** 2),
     fit(f"train_step {name}", Stepping(loss_of))
     keras.utils.set_random_seed(2)
     fit(f"train_step {name}, compiled", Stepping(loss_of), jit_compile=True)
+    keras.utils.set_random_seed(2)
+    fit(f"train_step {name}, eager", Stepping(loss_of), run_eagerly=True)
 
 keras.utils.set_random_seed(2)
 fit("built by the first step", Adversaries())
@@ -77,6 +79,10 @@ fit("built by the first step, compiled", Adversaries(), jit_compile=True)
 keras.utils.set_random_seed(2)
 fit("contrast", keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3, use_bias=False), keras.layers.BatchNormalization(),
                                   keras.layers.Dense(2)]), loss=contrast)
+
+keras.utils.set_random_seed(2)
+fit("contrast, eager", keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(2), keras.layers.Dropout(0.5)]), loss=contrast,
+    run_eagerly=True)
 
 keras.utils.set_random_seed(2)
 model = Stepping(masked)

@@ -22,6 +22,27 @@ def covariance(true, out, valid):
     return -tf.reduce_mean((true - tf.reduce_mean(true, axis=0)) * (out - tf.reduce_mean(out, axis=0)))
 
 
+@tf.function
+def in_function(true, out, valid):
+    return tf.reduce_sum((true - out) ** 2), tf.reduce_mean(out)
+
+
+@tf.function
+def in_branch(true, out, valid):
+    if bound > 1:
+        return tf.reduce_mean(tf.abs(true - out))
+    return tf.reduce_sum(tf.abs(true - out)) / BATCH
+
+
+@tf.function
+def in_loop(true, out, valid):
+    loss = tf.zeros((), out.dtype)
+    for power in tf.range(1, 4):
+        loss += tf.norm(true - out * tf.cast(power, out.dtype))
+    return loss
+
+
+bound = tf.Variable(0.5)
 LOSSES = {
     "mean": lambda true, out, valid: tf.reduce_mean((true - out) ** 2),
     "sum": lambda true, out, valid: tf.reduce_sum((true - out) ** 2),
@@ -34,6 +55,10 @@ LOSSES = {
     "contrast": contrast,
     "distances": lambda true, out, valid: tf.reduce_mean((out[:, None] - out[None]) ** 2),
     "covariance": covariance,
+    "in a function": lambda true, out, valid: in_function(true, out, valid)[0],
+    "mean in a function": lambda true, out, valid: in_function(true, out, valid)[1],
+    "in a branch": in_branch,
+    "in a loop": in_loop,
 }
 
 

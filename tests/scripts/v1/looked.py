@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of v1 graphs that are no mean over the rows: a sum, a masked mean, rows beside rows; and some that are.  100 rows in batches
 of 33 and a rest of 1."""
+import sys
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-tf.disable_eager_execution()
+if "old" in sys.argv:
+    tf.disable_v2_behavior()
+else:
+    tf.disable_eager_execution()
 
 rng = np.random.RandomState(1)
 x_all = rng.randn(100, 3)
@@ -15,6 +20,8 @@ LOSSES = {
     "likeness": lambda true, out: tf.reduce_mean(tf.nn.softmax(tf.matmul(out, true, transpose_b=True))[:, :1]),
     "mean": lambda true, out: tf.reduce_mean(tf.reduce_sum(tf.square(true - out), reduction_indices=[1])),
     "losses": lambda true, out: tf.losses.mean_squared_error(true, out),
+    "weighted": lambda true, out: tf.losses.mean_squared_error(true, out, weights=tf.to_double(true > 0)),
+    "branch": lambda true, out: tf.cond(tf.constant(True), lambda: tf.norm(true - out), lambda: tf.reduce_mean(out)),
 }
 
 for name, loss_of in LOSSES.items():

@@ -6,6 +6,7 @@ it is), and v1 Optimizer.compute_gradients, which does not call the public ones.
 import sys
 import threading
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import gradients_impl
 from tensorflow.python.ops.losses import losses_impl
@@ -50,7 +51,8 @@ def attach():
         """All of tf.losses: divided by the number of weights that are not 0, which are as many as there are losses."""
         loss = original(losses, weights, *args, **kwargs)
         reduction = kwargs.get("reduction", args[2] if len(args) > 2 else losses_impl.Reduction.SUM_BY_NONZERO_WEIGHTS)
-        is_mean = isinstance(weights, (int, float)) and weights != 0 and reduction not in (losses_impl.Reduction.SUM, losses_impl.Reduction.NONE)
+        weight = tf.get_static_value(weights) if tf.is_tensor(weights) else weights  # some make a constant of the number
+        is_mean = np.ndim(weight) == 0 and weight not in (None, 0) and reduction not in (losses_impl.Reduction.SUM, losses_impl.Reduction.NONE)
         return looks.settled(loss) if is_mean else loss
 
     applied.attach_pairs(optimizer.Optimizer)
