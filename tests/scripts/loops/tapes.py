@@ -64,7 +64,9 @@ def looking_step(inputs, targets):
     again = tf.recompute_grad(lambda rows: net(rows))
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((dampened(again(inputs)) - targets) ** 2)
-    update(tape.gradient(loss, {"out": net.out, "hidden": net.hidden}))
+    grads = tape.gradient(loss, {"out": net.out, "hidden": net.hidden})
+    with tf.control_dependencies(list(grads.values())):  # in a function, TensorFlow does not wait for the recomputation to read
+        update(grads)
     seen_sizes.append(seen.shape)
     return loss
 
