@@ -3,12 +3,13 @@
 
   copies  hooks are off: every process trains a model of its own, as without Lockstep
   ranks   one model, the batch is that of all ranks; with one rank: what hooks cost where they have nothing to do
-  slower  copies again, timed step by step: what the slower process of each step takes, on average.  So long takes a step
-          of processes that wait for each other, whatever they do it with and if it costs nothing
+  paced   copies again, which wait for each other after every step.  So long takes a step of processes that go on together,
+          and do the same at the same time, if what they exchange costs nothing
 
 All are in the same processes, a second or so each, so that the machine's drift meets all of them."""
 import argparse
 import contextlib
+import functools
 import json
 import os
 
@@ -18,8 +19,10 @@ import keras  # noqa: E402
 import models  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from clock import Clock, StepClock  # noqa: E402
+from clock import Clock, MeetingClock  # noqa: E402
 from lockstep import ops, world  # noqa: E402
+
+WAYS = ("copies", "ranks", "paced")
 
 
 def make(name, batch, steps, scope):
@@ -41,12 +44,11 @@ def make(name, batch, steps, scope):
 
 
 def in_turns(rows, steps):
-    """rows: seconds, [rank][turn][copies: wall clock, processor; ranks: the same; each step of a copy]
+    """rows: seconds, [rank][turn][way, its wall clock and processor]
     -> for each turn {clock: {way: milliseconds of a step, mean of the ranks}}"""
-    whole, single = 1000 / steps * rows[:, :, :4].mean(axis=0), rows[:, :, 4:]
-    wait = single.max(axis=0).mean(axis=1) / single.mean(axis=(0, 2))
-    return [{"wall clock": {"copies": turn[0], "ranks": turn[2], "slower": turn[0] * factor},
-             "processor": {"copies": turn[1], "ranks": turn[3]}} for turn, factor in zip(whole.tolist(), wait.tolist())]
+    means = 1000 / steps * rows.mean(axis=0).reshape(-1, len(WAYS), 2)
+    return [{clock: dict(zip(WAYS, turn[:, number].tolist())) for number, clock in enumerate(("wall clock", "processor"))}
+            for turn in means]
 
 
 def main():
@@ -61,7 +63,8 @@ def main():
     keras.utils.set_random_seed(7)
     copies = make(args.model, args.batch, args.steps, world.alone)
     ranks = make(args.model, args.batch * world.size, args.steps, contextlib.nullcontext)
-    turns = [np.concatenate([copies(Clock()), ranks(Clock()), copies(StepClock())]) for _ in range(args.turns + 1)]
+    meet = functools.partial(ops.barrier, "step")
+    turns = [np.concatenate([copies(Clock()), ranks(Clock()), copies(MeetingClock(meet))]) for _ in range(args.turns + 1)]
     of_all = ops.allgather(tf.constant([turns[1:]], tf.float64), "rows").numpy()  # the first one traces
     with open(args.out, "w") as file:
         json.dump(in_turns(of_all, args.steps), file)
