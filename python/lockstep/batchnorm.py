@@ -97,7 +97,8 @@ def attach_call(layer_class, is_training, assign):
     @hooks.wrap(layer_class, "call")
     def call(original, self, *args, **kwargs):
         if not _is_sliced():
-            return original(self, *args, **kwargs)
+            with tf.name_scope(looks.NORMALISATION) if looks.is_on() else contextlib.nullcontext():
+                return original(self, *args, **kwargs)
         updates = not is_synchronized() and is_training(self, args, kwargs)
         if not updates:
             _agree_on_noted()

@@ -23,6 +23,7 @@ from tensorflow.python.ops import (gen_random_ops, gen_stateful_random_ops, gen_
                                    stateful_random_ops)
 
 from lockstep import hooks, native, ops, world
+from lockstep.losses import looks
 from lockstep.slices import current
 
 _SPREAD = 0x9e3779b97f4a7c15  # 2^64 / golden ratio: neighbouring ranks get keys far apart
@@ -87,13 +88,17 @@ def _attach_drawing(operator):
         if operator.seed == "seed2" and not tf.executing_eagerly():
             for function in _stateful_listeners:
                 function(operator.name)
-        if operator.seed is None or _is_exact(rows.is_certain):
-            return rows.of_slice(original(**_for_batch(operator, given, rows)))
-        own = _with_rank(operator.seed, given)
-        if rows.is_certain is True:
-            return original(**own)
-        # The name may be one that a graph has once, as that of tf.random.uniform for whole numbers.
-        return tf.where(rows.is_certain, original(**{**own, "name": None}), original(**given))
+        return looks.settled(_drawn(original, operator, given, rows), given["shape" if "shape" in given else next(iter(operator.parameters))])
+
+
+def _drawn(original, operator, given, rows):
+    if operator.seed is None or _is_exact(rows.is_certain):
+        return rows.of_slice(original(**_for_batch(operator, given, rows)))
+    own = _with_rank(operator.seed, given)
+    if rows.is_certain is True:
+        return original(**own)
+    # The name may be one that a graph has once, as that of tf.random.uniform for whole numbers.
+    return tf.where(rows.is_certain, original(**{**own, "name": None}), original(**given))
 
 
 # ---- which rows ----------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ MEANS = {
     "sum by elements": lambda y, p: tf.reduce_sum(y - p) / tf.cast(tf.size(y), tf.float32),
     "half of two sums by rows": lambda y, p: 0.5 * (tf.reduce_sum(y) + tf.reduce_sum(p)) / number_of(y),
     "columns": lambda y, p: tf.reduce_mean(tf.reduce_mean(y - p, axis=0)),
+    "shape in another order": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.stack([3, tf.shape(y)[0]])[1], tf.float32),
     "flat": lambda y, p: tf.reduce_mean(tf.reshape(y, [-1]) * tf.reshape(p, [-1])),
 }
 
@@ -60,6 +61,7 @@ FIGURES = {
     "masked": (lambda y, p: tf.reduce_mean(tf.boolean_mask(y - p, y > 0)), [MEAN_OF_SOME]),
     "same mask": (lambda y, p: of_masked(y, p, y > 0), [MEAN_OF_SOME]),
     "columns": (lambda y, p: tf.reduce_max(tf.reduce_sum(y, axis=0)), [SUM]),
+    "rows above others": (lambda y, p: tf.sqrt(tf.reduce_mean(tf.concat([y, p], axis=0))), [MEAN]),
     "last column": (lambda y, p: tf.exp(tf.reduce_mean(y[:, -1] - p[..., 0])), [MEAN]),
     "kept dimensions": (lambda y, p: tf.reduce_mean((y - tf.reduce_mean(y, axis=0, keepdims=True)) ** 2), [MEAN, MEAN]),
 }
@@ -110,7 +112,6 @@ UNCLEAR = {
     "sorted": lambda y, p: tf.sqrt(tf.reduce_mean(tf.sort(y, axis=0) * p)),
     "largest": lambda y, p: tf.reduce_sum(y) / tf.reduce_max(p),
     "different masks": lambda y, p: tf.reduce_mean(tf.boolean_mask(y, y > 0) * tf.boolean_mask(p, p > 0)),
-    "rows above others": lambda y, p: tf.sqrt(tf.reduce_mean(tf.concat([y, p], axis=0))),
     "a number for each row": lambda y, p: tf.sqrt(tf.reduce_mean(y * tf.constant([[1.0], [2.0]]))),
     "softmax over rows": lambda y, p: tf.sqrt(tf.reduce_mean(tf.nn.softmax(y[:, 0]))),
     "number of rows": lambda y, p: tf.sqrt(tf.reduce_mean(y)) * number_of(y),
@@ -118,7 +119,6 @@ UNCLEAR = {
     "places of a mask": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.shape(tf.where(y[:, 0] > 0))[0], tf.float32),
     "number of places": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.size(tf.where(y[:, 0] > 0)), tf.float32),
     "first places": lambda y, p: tf.sqrt(tf.reduce_mean(tf.gather(y, tf.squeeze(tf.where(y[:, 0] > 0), 1)[:2]))),
-    "shape in another order": lambda y, p: tf.reduce_sum(y) / tf.cast(tf.stack([3, tf.shape(y)[0]])[1], tf.float32),
     "a table up to the number of rows": lambda y, p: tf.reduce_sum(y) / tf.reduce_sum(tf.constant(TABLE)[:tf.shape(y)[0]]),
     "the same as a slice": lambda y, p: tf.reduce_sum(y) / tf.reduce_sum(tf.slice(tf.constant(TABLE), [0], [tf.shape(y)[0]])),
     "an entry by the number of rows": lambda y, p: tf.reduce_sum(y) / tf.constant(TABLE)[tf.shape(y)[0]],

@@ -186,13 +186,18 @@ def _attach_losses():
         added = older_keras3.added_to_valid(mask, dtype) if _keras_version() < (3, 13) else 0.0
         return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask", added)
 
+    @hooks.wrap(loss_module, "reduce_weighted_values")
+    def reduce_weighted_values(original, values, sample_weight=None, *args, **kwargs):
+        with steps.weighing(values, sample_weight):
+            return original(values, sample_weight, *args, **kwargs)
+
     signature = inspect.signature(loss_module.reduce_values)  # Keras 3.3 gives it no weights
 
     @hooks.wrap(loss_module, "reduce_values")
     def reduce_values(original, values, *args, **kwargs):
         loss = original(values, *args, **kwargs)
         if not steps.is_sliced() or values.shape.rank == 0 or loss.shape.rank != 0:
-            return looks.settled(loss) if values.shape.rank else loss
+            return looks.settled(loss, *steps.weighed(values)) if values.shape.rank else loss
         given = signature.bind(values, *args, **kwargs).arguments
         reduction, sample_weight = given.get("reduction", "sum_over_batch_size"), given.get("sample_weight")
         if reduction == "sum" and not metrics.adds_sums():
@@ -202,7 +207,7 @@ def _attach_losses():
             figures.give_up_looking()
             own_weight = tf.reduce_mean(tf.cast(sample_weight, loss.dtype))
             loss *= steps.divided_by_all(own_weight, "weight")
-        return means.of_batch(loss) if means.is_by_hand(values) else looks.settled(loss)
+        return means.of_batch(loss) if means.is_by_hand(values) else looks.settled(loss, *steps.weighed(values))
 
 
 def _attach_added_losses(trainer_class):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the front ends of Keras 3 and tf_keras share: steps on a slice of the batch, losses of slices, agreed stops."""
+import contextlib
 import functools
 import itertools
 import math
+import threading
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +13,8 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
 from lockstep.losses import figures, looks
 from lockstep.slices import current, own, part as parts
+
+_local = threading.local()
 
 
 def cut(model, data):
@@ -38,10 +42,11 @@ def on_slice(step):
         *objects, data = arguments
         if looks.is_noting():
             return on_noted_whole(*objects, data)
-        part, data = cut(objects[0] if objects else getattr(step, "__self__", None), data)
+        batch = data
+        part, data = cut(objects[0] if objects else getattr(step, "__self__", None), batch)
         summary.count(part)
         with current.scope(part), figures.step(), batchnorm.agreed_at_end():
-            looks.note_rows(data)
+            looks.note_rows(data, batch)
             return global_logs(step(*objects, data), part)
 
     def on_noted_whole(*arguments):
@@ -205,7 +210,22 @@ def has_rows(loss):
 def sum_as_mean(loss):
     """A loss that was summed over the slice."""
     part = current.now()
-    return looks.settled(tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype)))
+    return looks.settled(tf.math.divide_no_nan(loss, ops.exact(part.share_in_mean(), loss.dtype)), loss)
+
+
+@contextlib.contextmanager
+def weighing(*tensors):
+    """Keras brings these losses of rows to a mean, and does with masks and weights whatever it does."""
+    before, _local.weighed = getattr(_local, "weighed", None), tensors
+    try:
+        yield
+    finally:
+        _local.weighed = before
+
+
+def weighed(values):
+    """What these losses, which may have been multiplied with weights, were made from."""
+    return getattr(_local, "weighed", None) or (values,)
 
 
 def divided_by_all(own, what, added=0.0):

@@ -160,15 +160,20 @@ def _attach_losses():
         factor = steps.divided_by_all(steps.valid_part(mask, losses.dtype), "mask")
         return tf.where(tf.math.is_finite(merged), merged, 0) * factor  # a slice may have no valid entry
 
+    @hooks.wrap(losses_utils, "compute_weighted_loss")
+    def compute_weighted_loss(original, losses, *args, **kwargs):
+        with steps.weighing(losses):
+            return original(losses, *args, **kwargs)
+
     @hooks.wrap(losses_utils, "reduce_weighted_loss")
     def reduce_weighted_loss(original, weighted_losses, reduction="sum_over_batch_size"):
         loss = original(weighted_losses, reduction)
         if not steps.is_sliced() or weighted_losses.shape.rank == 0 or loss.shape.rank != 0:
-            return looks.settled(loss) if weighted_losses.shape.rank else loss
+            return looks.settled(loss, *steps.weighed(weighted_losses)) if weighted_losses.shape.rank else loss
         if reduction == "sum" and not metrics.adds_sums():
             figures.give_up_looking()
             loss = steps.sum_as_mean(loss)
-        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else looks.settled(loss)
+        return means.of_batch(loss) if means.is_by_hand(weighted_losses) else looks.settled(loss, *steps.weighed(weighted_losses))
 
 
 # ---- batch normalisation -------------------------------------------------------------------------------------

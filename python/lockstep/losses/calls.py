@@ -6,69 +6,76 @@ a loop.  What they give follows from what goes on inside.
     tf.cond(is_late, one_loss, other_loss)    what both branches give in common
     for step in tf.range(3): loss += ...      what the body gives, of what it gave before: again until nothing changes
 
-Graphs of TensorFlow 1 have no such functions: Switch goes into one branch or the other, Merge comes out of it.  Their loops are not
-followed."""
+Graphs of TensorFlow 1 have no such functions: Switch goes into one branch or the other, Merge comes out of it.  Their loops go round
+through Enter, Merge, Switch, the body, NextIteration and Merge again."""
+import weakref
+
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import function_def_to_graph
 
-from lockstep.losses.anatomy import Figure, Fixed, Rows, Unclear, Unknown
+from lockstep import hooks
+from lockstep.losses.anatomy import MOST_PASSES
+from lockstep.losses.states import Fixed, Unclear, Unknown, are_same, joined
 
 CALLS, CONDITIONS, LOOPS = ("PartitionedCall", "StatefulPartitionedCall"), ("If", "StatelessIf", "Case", "StatelessCase"), ("While", "StatelessWhile")
-SWITCHES = ("Switch", "Merge")
+SWITCHES = ("Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration")
 TYPES = CALLS + CONDITIONS + LOOPS + SWITCHES
-MOST_PASSES = 8  # through the body of a loop
 
 
-def outputs_of(op, states, inside):
-    """What the operator gives.  inside(graph, states of its inputs, are all outputs of it wanted) does it for one function."""
+_graphs = weakref.WeakValueDictionary()  # of functions, by their names: what is made anew from a definition has lost the shapes of variables
+
+
+def attach():
+    @hooks.wrap(atomic_function, "from_func_graph")
+    def from_func_graph(original, name, graph, *args, **kwargs):
+        return noted(original(name, graph, *args, **kwargs), graph)
+
+
+def noted(function, graph):
+    _graphs[tf.compat.as_str(function.name)] = graph
+    return function
+
+
+def outputs_of(op, tensors, states, inside, decide):
+    """What the operator gives.  tensors: its inputs; states: what they are.  inside(graph, tensors, states, is used) does it for the outputs of one
+    function; decide(state) is told which way is taken by what."""
     if op.type in SWITCHES:
-        return [states[0]] * 2 if op.type == "Switch" else [joined(states), Fixed()]
+        return _in_one_graph(op, states, decide)
     if op.type in CALLS:
-        return inside(_graph_of(op, op.get_attr("f")), states, False)
+        return inside(_graph_of(op, op.get_attr("f")), tensors, states, False)
     if op.type in LOOPS:
-        return _after_loop(_graph_of(op, op.get_attr("body")), states, inside)
+        return _after_loop(op, tensors, states, inside, decide)
+    decide(states[0])
     names = op.get_attr("branches") if op.type.endswith("Case") else [op.get_attr("then_branch"), op.get_attr("else_branch")]
-    return [joined(branches) for branches in zip(*(inside(_graph_of(op, name), states[1:], False) for name in names))]
+    return [joined(branches) for branches in zip(*(inside(_graph_of(op, name), tensors[1:], states[1:], False) for name in names))]
 
 
-def _after_loop(body, states, inside):
+def _in_one_graph(op, states, decide):
+    if op.type.endswith("Switch"):
+        decide(states[1])
+        return [states[0]] * 2
+    if op.type.endswith("Merge"):
+        return [joined([state for state in states if state is not None]), Fixed()]
+    return states[:1]
+
+
+def _after_loop(op, tensors, states, inside, decide):
+    body, condition = (_graph_of(op, op.get_attr(name)) for name in ("body", "cond"))
     for _ in range(MOST_PASSES):
-        after = [joined(pair) for pair in zip(states, inside(body, states, True))]
-        if all(_are_same(*pair) for pair in zip(states, after)):
+        after = [joined(pair) for pair in zip(states, inside(body, tensors, states, True))]
+        if all(are_same(*pair) for pair in zip(states, after)):
+            decide(inside(condition, tensors, after, True)[0])
             return after
         states = after
-    return [Unknown()] * len(states)
-
-
-def joined(states):
-    """What is either of these."""
-    first, *others = states
-    for other in others:
-        first = _either(first, other)
-    return first
-
-
-def _either(one, other):
-    if _are_same(one, other) or isinstance(other, Fixed):
-        return one
-    if isinstance(one, Fixed):
-        return other
-    if isinstance(one, Figure) and isinstance(other, Figure):
-        totals = one.totals | other.totals if one.totals and other.totals else frozenset()
-        return Figure(one.is_mean and other.is_mean, totals)
-    if isinstance(one, Rows) and isinstance(other, Rows) and one.mask == other.mask:
-        return Rows(min(one.inner, other.inner), one.mask)
-    return Unknown()
-
-
-def _are_same(one, other):
-    """States without fields are equal as tuples."""
-    return type(one) is type(other) and one == other
+    return [Unknown(op)] * len(states)
 
 
 def _graph_of(op, attribute):
     """The graph of a function that the operator calls.  Eager operators (replay.py) call those that the context knows."""
+    if attribute.name in _graphs:
+        return _graphs[attribute.name]
     found = op.graph._get_function(attribute.name)
     if found is not None:
         return found.graph

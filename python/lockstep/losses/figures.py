@@ -30,7 +30,7 @@ from tensorflow.python.ops import gen_math_ops
 from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from lockstep import hooks, native, ops, world
-from lockstep.losses import anatomy
+from lockstep.losses import anatomy, looks
 from lockstep.slices import current
 
 _MEANS = ("sum_over_batch_size", "mean", "auto")  # reductions of Keras that take the mean
@@ -237,7 +237,8 @@ def _by_their_number(some, rows):
     together = ops.allreduce(own, current.numbered("loss/some"), **part.mean())
     weighed = some * tf.cast(tf.math.divide_no_nan(own, together), some.dtype)
     number_of_zeros = tf.cast(tf.logical_and(own == 0, together > 0), tf.int32)
-    return tf.concat([weighed, tf.zeros([number_of_zeros, *tf.unstack(tf.shape(some))[1:]], some.dtype)], axis=0)
+    with_zeros = tf.concat([weighed, tf.zeros([number_of_zeros, *tf.unstack(tf.shape(some))[1:]], some.dtype)], axis=0)
+    return looks.settled(with_zeros, some)
 
 
 def _of_batch(kind, input, value):

@@ -3,7 +3,7 @@
 
     _deliver(batch)      begin(batch): from here on every operator is noted
     the script's step    ...
-    tape.gradient(loss)  graph_of(loss): the same operators once more, in a graph, where nothing is computed
+    tape.gradient(loss)  look_of(loss): the same operators once more, in a graph, where nothing is computed
     the next batch       end(): nothing is noted any more
 
 What looks like a loop may be next(iter(data)), and no batch may follow: only so many operators are noted, and no tensor is kept
@@ -14,24 +14,36 @@ import collections
 import threading
 import weakref
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context, record
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry
+from tensorflow.python.framework import ops as framework_ops
 from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.framework.ops import EagerTensor
 
-MOST_OPERATORS = 5000
+from lockstep import hooks
+from lockstep.losses.look import Look
+from lockstep.losses.states import Fixed, dimension
+
+MOST_OPERATORS = 20000
 MOST_LOOKS = 8  # each puts all operators into a graph: a script may take hundreds of steps with one batch
 SMALL = 64  # elements
+LARGE = 1 << 20
 
-# inputs: places in the list of all tensors, small tensors, or the specifications of others
+# inputs: places in the list of all tensors, small tensors, ones, or the specifications of others
 Op = collections.namedtuple("Op", "type inputs attrs outputs scope")
+
+Alike = collections.namedtuple("Alike", "spec value")  # a tensor all of whose elements are equal
 
 _local = threading.local()
 
 
 class _Notes:
     def __init__(self, rows):
-        self.rows, self.ops, self.settled = [tf.TensorSpec.from_tensor(tensor) for tensor in rows], [], set()
+        self.rows, self.ops = [tf.TensorSpec.from_tensor(tensor) for tensor in rows], []
+        self.settled = {}  # {place of a loss: places of what it is brought to a mean from}
+        self.read = []  # places of what the script has made a number of, or has gone one way or another for
         self.looks = 0
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
         self._add(rows)
@@ -56,8 +68,14 @@ class _Notes:
 def _given(tensor, place):
     if place is not None:
         return place
-    is_small = tensor.dtype != tf.resource and tensor.shape.num_elements() is not None and tensor.shape.num_elements() <= SMALL
-    return tensor if is_small else tf.TensorSpec(tensor.shape, tensor.dtype)
+    spec = tf.TensorSpec(tensor.shape, tensor.dtype)
+    number = None if tensor.dtype in (tf.resource, tf.variant) else tensor.shape.num_elements()
+    if number is None or number <= SMALL:
+        return spec if number is None else tensor
+    if number > LARGE or not tensor.dtype.is_floating:
+        return spec
+    value = tensor._numpy()  # where a tape begins to go back there are ones
+    return Alike(spec, value.flat[0]) if np.all(value == value.flat[0]) else spec
 
 
 def begin(batch):
@@ -68,7 +86,18 @@ def begin(batch):
         op_callbacks.add_op_callback(_note)
 
 
+def attach():
+    """Numbers that the script reads may come back as constants, or choose what it does next."""
+    for name in ("__bool__", "__int__", "__float__", "__index__", "numpy", "__array__"):
+        @hooks.wrap(framework_ops._EagerTensorBase, name)
+        def read(original, self, *args, _name=name, **kwargs):
+            if _notes() is not None and (_name == "__bool__" or record.could_possibly_record()):
+                note_read(self)
+            return original(self, *args, **kwargs)
+
+
 def end():
+    _local.is_full = False
     if _notes() is not None:
         _local.notes = None
         op_callbacks.remove_op_callback(_note)
@@ -85,36 +114,82 @@ def _note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
     notes.add(op_type, inputs, attrs, outputs)
     if len(notes.ops) >= MOST_OPERATORS:
         end()
+        _local.is_full = True
 
 
-def settle(loss):
+def settle(loss, sources):
     """Notes that this eager tensor is brought to a mean over the rows: see looks.settled."""
     if _notes() is not None:
-        _notes().settled.add(_notes().place(loss))
+        places = [_notes().place(tensor) for tensor in sources]
+        _notes().settled[_notes().place(loss)] = [place for place in places if place is not None]
 
 
-def graph_of(target):
-    """(graph, rows, target) there; None: nothing was noted."""
+def note_read(tensor):
+    """The script has read the value of this eager tensor."""
+    place = None if _notes() is None else _notes().place(tensor)
+    if place is not None:
+        _notes().read.append(place)
+
+
+def is_full():
+    """Were there more operators than are noted?"""
+    return getattr(_local, "is_full", False)
+
+
+def look_of(target):
+    """What is to be said of an eager target of a gradient; None: it was not made from what is noted."""
     notes = _notes()
     place = None if notes is None else notes.place(target)
     if place is None:
         return None
     notes.looks += 1
+    look, made = _look(notes)
+    look = look.judge(made[place])
     if notes.looks >= MOST_LOOKS:
         end()
+    return look.judge_decisions([made[read] for read in notes.read])
+
+
+def states_of(tensors):
+    """What these eager tensors are; None: nothing is noted now.  What was not made meanwhile is fixed."""
+    notes = _notes()
+    if notes is None:
+        return None
+    places = [notes.place(tensor) for tensor in tensors]
+    look, made = _look(notes)
+    found = iter(look.states_of([made[place] for place in places if place is not None]))
+    return [Fixed() if place is None else next(found) for place in places]
+
+
+def look_at_decisions():
+    """Has the script read what is different for slices?  None: nothing was noted."""
+    notes = _notes()
+    if notes is None or not notes.read:
+        return None
+    look, made = _look(notes)
+    return look.judge_decisions([made[read] for read in notes.read])
+
+
+def _look(notes):
+    """(a look at the same operators in a graph, all tensors there)"""
     graph = FuncGraph("lockstep_replay")
     with graph.as_default(), record.stop_recording():
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
         rows, graph._lockstep_fixed = list(made), set()
         for op in notes.ops:
             made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
-    graph._lockstep_settled = {made[settled].name for settled in notes.settled if settled is not None}
-    return graph, rows, made[place]
+    graph._lockstep_settled = {made[loss].name: [made[source] for source in sources] for loss, sources in notes.settled.items() if loss is not None}
+    as_many = [tensor for tensor in rows if dimension(tensor, 0) == dimension(rows[0], 0)]
+    return Look(graph, as_many, {tensor.name: Fixed() for tensor in rows if not any(tensor is row for row in as_many)}), made
 
 
 def _in_graph(given, made, graph):
     if isinstance(given, int):
         return made[given]
+    if isinstance(given, EagerTensor) and given.dtype not in (tf.resource, tf.variant):
+        return tf.constant(given._numpy(), given.dtype)
+    if isinstance(given, Alike):
+        return tf.fill(given.spec.shape, tf.constant(given.value, given.spec.dtype))
     if isinstance(given, tf.TensorSpec):
         given = tf.compat.v1.placeholder(given.dtype, given.shape)
         graph._lockstep_fixed.add(given.name)

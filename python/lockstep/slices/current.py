@@ -138,6 +138,9 @@ def mark(element, part):
             tensor._lockstep_part = part
 
 
+called = []  # tf.functions being called, and their arguments
+
+
 def leaves(arguments):
     """What lists, tuples and dictionaries contain; unlike tf.nest, of any keys."""
     if isinstance(arguments, dict):

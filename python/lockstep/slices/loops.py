@@ -34,7 +34,6 @@ FRAMES_OF_A_PLACE = 3
 
 _fetched = []  # loops that delivered since the last gradient
 _trained = []  # those before
-_functions = []  # tf.functions being called, and their arguments
 
 
 def _place():
@@ -124,9 +123,9 @@ def note_gradient():
     """A gradient was reduced, or will be by the function that is being traced."""
     if current.is_scoped():
         return  # a front end that cuts by itself
-    for function, _ in _functions:
+    for function, _ in current.called:
         function._lockstep_trains = True
-    if tf.executing_eagerly() or not _functions:
+    if tf.executing_eagerly() or not current.called:
         _note_loops()  # otherwise after the call: more than one gradient may be taken in it
     for graph in _graphs_with_switch():
         with tf.init_scope():
@@ -148,7 +147,7 @@ def keep_whole(problem):
     for graph in _graphs_with_switch():
         graph._lockstep_problem = problem
         looks.say_whole(problem)
-    for function, _ in _functions:
+    for function, _ in current.called:
         if not hasattr(function, "_lockstep_was_called"):
             function._lockstep_problem = problem
 
@@ -163,13 +162,13 @@ def _note_loops():
     loops = _alive(_fetched)
     if not loops:
         return
-    fixed = [function for function, _ in _functions if _has_fixed_rows(function)]
+    fixed = [function for function, _ in current.called if _has_fixed_rows(function)]
     if fixed:
         name = getattr(fixed[0], "__name__", "a function")
         world.say_once(f"{name}() has a batch size in its input_signature: every rank computes whole batches. With None "
                        "in its place each computes its slice")
         return
-    problem = next((function._lockstep_problem for function, _ in _functions if hasattr(function, "_lockstep_problem")), None)
+    problem = next((function._lockstep_problem for function, _ in current.called if hasattr(function, "_lockstep_problem")), None)
     for loop in loops:
         if problem is not None:
             loop.keep_whole(problem)
@@ -242,9 +241,9 @@ def cut_in_graph(element):
     current.attach(graph, part)
     summary.count(part)
     graph._lockstep_switch = switch
-    flat = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
-    looks.note_rows(flat)
-    return tf.nest.pack_sequence_as(element, flat)
+    sliced = [parts.take_rows(item, first, rows) if parts._is_batched(item) else item for item in flat]
+    looks.note_rows(sliced, flat)
+    return tf.nest.pack_sequence_as(element, sliced)
 
 
 def _own_in_graph(element):
@@ -292,25 +291,25 @@ def _attach_functions():
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
         current.recall((args, kwargs))
-        _functions.append((self, (args, kwargs)))
+        current.called.append((self, (args, kwargs)))
         try:
             result = _call_on_slices(original, self, args, kwargs) if cuts_args else original(self, *args, **kwargs)
             self._lockstep_was_called = True
             if getattr(self, "_lockstep_trains", False):
                 note_gradient()
-                if len(_functions) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                if len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly():
                     gradients.note_step(_first_number(result))
             return result
         finally:
-            _functions.pop()
+            current.called.pop()
 
 
 def _call_on_slices(original, function, args, kwargs):
     """With this rank's rows of the arrays among the arguments, where it may be."""
-    sliced = step_args.cut(function, (args, kwargs)) if len(_functions) == 1 else None
+    sliced = step_args.cut(function, (args, kwargs)) if len(current.called) == 1 else None
     if sliced is None:
         result = original(function, *args, **kwargs)
-        if getattr(function, "_lockstep_trains", False) and len(_functions) == 1 and not _has_fixed_rows(function):
+        if getattr(function, "_lockstep_trains", False) and len(current.called) == 1 and not _has_fixed_rows(function):
             step_args.look(function, (args, kwargs), result)
         return result
     part, (args, kwargs) = sliced
@@ -361,6 +360,6 @@ def _gives_batches(iterated):
     if loop is not None:
         return loop.is_batched
     # The argument of a function, as its trace sees it: one of the iterators that the function was called with.
-    given = [item for _, arguments in _functions for item in current.leaves(arguments)
+    given = [item for _, arguments in current.called for item in current.leaves(arguments)
              if isinstance(item, iterator_ops.OwnedIterator) and item.element_spec == iterated.element_spec]
     return bool(given) and all(_gives_batches(item) for item in given)

@@ -53,7 +53,7 @@ def attach():
         reduction = kwargs.get("reduction", args[2] if len(args) > 2 else losses_impl.Reduction.SUM_BY_NONZERO_WEIGHTS)
         weight = tf.get_static_value(weights) if tf.is_tensor(weights) else weights  # some make a constant of the number
         is_mean = np.ndim(weight) == 0 and weight not in (None, 0) and reduction not in (losses_impl.Reduction.SUM, losses_impl.Reduction.NONE)
-        return looks.settled(loss) if is_mean else loss
+        return looks.settled(loss, losses) if is_mean else loss
 
     applied.attach_pairs(optimizer.Optimizer)
 

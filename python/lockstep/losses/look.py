@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is the target of a gradient a mean over the rows of the batch?  Only what is known to be one is: an operator that nobody knows, between
+the rows and the target, is a problem like a sum."""
+import copy
+
+import tensorflow as tf
+
+from lockstep.losses import anatomy, calls, counts
+from lockstep.losses.sizes import ONE, Sizes
+from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, only
+
+SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
+FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
+UNCLEAR = "not known to be a mean over the rows of the batch"
+NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
+
+
+class Look(anatomy.Anatomy):
+    """problem: what the target is, if it is not known to be a mean over the rows, and the operator that makes it so"""
+
+    follows_noise = True
+
+    def __init__(self, graph, rows, others=(), is_slice=False, is_second=False):
+        """`others`: what other tensors are, by their names.  is_slice: the rows are some of those of the batch, whose number no script knows but from
+        their shape.  is_second: constants with equal rows, as many as the batch has, are rows, too (the state of an LSTM at first)."""
+        self.problem, self._is_slice, self._is_second, self._callers, self._graph = None, is_slice, is_second, (), graph
+        self._number_of_rows = dimension(rows[0], 0) if rows else None
+        self._rows = rows
+        self._begin(rows, others)
+
+    def again(self):
+        """A second look, if it may see more."""
+        is_worth = self._number_of_rows is not None and not self._is_second and self.problem is not None and self.problem[0] in (UNCLEAR, COMPARISON)
+        return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True) if is_worth else None
+
+    def states_of(self, tensors):
+        return self._follow(self._graph, self._inputs, tensors)
+
+    def judge(self, target):
+        """What is the problem with this target of a gradient?"""
+        [result] = self.states_of([target])
+        self.note_use([result], anatomy.SUM)
+        if isinstance(result, Unknown):
+            self._find(UNCLEAR, result.op or target.op)
+        elif isinstance(result, Figure) and not (result.is_mean and target.shape.rank == 0):
+            self._find(SUM if result.totals else OTHER, target.op)
+        elif not isinstance(result, (Figure, Fixed)) and result != Rows():  # a number for each row: see tape.py
+            self._find(OTHER, target.op)
+        second = self.again()
+        return self if second is None or second.judge(target).problem is not None else second
+
+    def judge_decisions(self, tensors):
+        """What the script has read, and may have gone one way or another for."""
+        for state, tensor in zip(self.states_of(tensors), tensors):
+            if not isinstance(state, (Fixed, Count, Shape)):
+                self._find(OTHER if isinstance(state, Figure) else UNCLEAR, tensor.op)
+        return self
+
+    def _find(self, what, op):
+        self.problem = self.problem or (what, op)
+
+    def _follow(self, graph, given, results):
+        self._settled = getattr(graph, "_lockstep_settled", {})
+        self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
+        return super()._follow(graph, given, results)
+
+    def inputs_of(self, op):
+        """A loss of Keras is brought to a mean, whatever is done between its rows and that."""
+        return self._settled.get(op.outputs[0].name, op.inputs) if op.outputs else op.inputs
+
+    def name_of(self, op):
+        return "/".join((*self._callers, op.name))
+
+    def over_rows(self, op):
+        return Figure(False)
+
+    def _pass(self, op):
+        before, self.feeds_rows = self.feeds_rows, False
+        is_normalisation = NORMALISATION in op.name
+        try:
+            self._understand(op)
+        except AllWithAll:
+            self._find(COMPARISON, op)
+            self._states.update({tensor.name: Unknown(op) for tensor in op.outputs})
+        except Unclear:
+            known = [self._states.get(tensor.name) for tensor in self.inputs_of(op)]
+            reason = next((state.op for state in known if isinstance(state, Unknown) and state.op is not None), op)
+            is_count = is_normalisation and only(known, Fixed, Count, Shape, Figure)
+            self._states.update({tensor.name: Fixed() if is_count else Unknown(reason) for tensor in op.outputs})
+        if self.feeds_rows and not is_normalisation:
+            self._find(FEEDS, op)
+        self.feeds_rows |= before
+        for tensor in op.outputs:
+            if is_normalisation and isinstance(self._states[tensor.name], Figure):
+                self._states[tensor.name] = Fixed()
+
+    def _understand(self, op):
+        if op.outputs and op.outputs[0].name in self._settled:
+            self._states[op.outputs[0].name] = self._brought_to_mean(op)
+        elif op.type == "Placeholder" and op.outputs[0].name in self._given:
+            self._states[op.outputs[0].name] = Fixed()
+        elif op.type == "Const" and self._is_of_shape(op):
+            self._states[op.outputs[0].name] = self._shape_in(op)
+        else:
+            super()._pass(op)
+            if self._is_second and len(op.outputs) == 1 and isinstance(self._states[op.outputs[0].name], Fixed):
+                self._states[op.outputs[0].name] = self._as_made_rows(op.outputs[0])
+
+    def _as_made_rows(self, tensor):
+        """What has as many rows as the batch, all of them equal."""
+        has_rows = (tensor.shape.rank or 0) > 1 and dimension(tensor, 0) == self._number_of_rows
+        return Rows() if has_rows and tensor.op.type in ("Const", "Fill") and counts.is_alike(tensor) else Fixed()
+
+    def _brought_to_mean(self, op):
+        states = [self._states[tensor.name] for tensor in self.inputs_of(op)]
+        if op.outputs[0].shape.rank != 0:
+            return counts.filled(states[0]) if isinstance(states[0], Shape) else states[0]
+        if not only(states, Rows, Figure, Fixed):
+            raise Unclear(op.type)
+        if any(isinstance(state, Figure) and not (state.is_mean or state.totals) for state in states):
+            return Figure(False)
+        return Figure(True)
+
+    def _is_of_shape(self, op):
+        """tf.shape and tf.size of what has a known shape are constants of that name."""
+        name, value = op.name.rpartition("/")[2], tf.get_static_value(op.outputs[0])
+        if name.startswith("Shape"):
+            return value.ndim == 1 and self._number_of_rows in value.tolist()
+        return name.startswith("Size") and value.ndim == 0 and self._number_of_rows and value % self._number_of_rows == 0
+
+    def _shape_in(self, op):
+        """The first number that is that of the rows is taken for it."""
+        value = tf.get_static_value(op.outputs[0])
+        if value.ndim == 0:
+            return Count(None, None)
+        place = value.tolist().index(self._number_of_rows)
+        return Shape(tuple(Count(ONE, ONE) if i == place else Fixed() for i in range(value.size)))
+
+    def _compute(self, op, states):
+        if op.type in calls.TYPES:
+            return self._called(op, states)
+        if op.type.startswith("Lockstep"):  # what it gives is the same on all ranks
+            return [Fixed()] * len(op.outputs)
+        return super()._compute(op, states)
+
+    def _called(self, op, states):
+        """What an operator gives that calls functions.  What nobody uses is not looked at, but in a loop, where one thing follows from
+        another."""
+        is_used = [tensor.name in self._used for tensor in op.outputs]
+
+        def inside(graph, tensors, given, wants_all):
+            used = [True] * len(graph.outputs) if wants_all else is_used
+            inner = copy.copy(self)
+            inner._callers += (op.name,)
+            inner.sizes = Sizes(self.sizes, "/".join(inner._callers))
+            for placeholder, tensor in zip(graph.inputs, tensors):
+                if tensor.shape.rank is not None:
+                    inner.sizes.note(placeholder, self.sizes.of(tensor))
+            found = iter(inner._follow(graph, dict(zip((tensor.name for tensor in graph.inputs), given)),
+                                       [tensor for tensor, is_wanted in zip(graph.outputs, used) if is_wanted]))
+            self.problem = inner.problem
+            for tensor, outside in zip(graph.outputs, op.outputs):
+                if tensor.shape.rank is not None and not wants_all:
+                    self.sizes.note(outside, inner.sizes.of(tensor))
+            return [next(found) if is_wanted else Unknown(op) for is_wanted in used]
+
+        return calls.outputs_of(op, list(op.inputs), states, inside, lambda state: self._decide(op, state))
+
+    def _decide(self, op, state):
+        """Which way is taken follows from this."""
+        if isinstance(state, Figure):
+            self._find(OTHER, op)
+        elif not isinstance(state, (Fixed, Count)):
+            raise Unclear(op.type)
+
+    def _figure_of_figures(self, op, states):
+        is_divided = op.type in ("RealDiv", "DivNoNan") and isinstance(states[0], Figure) and isinstance(states[1], Fixed)
+        if self._is_slice and is_divided and states[0].totals:
+            number = tf.get_static_value(op.inputs[1])
+            if number is not None and number.ndim == 0 and number == self._number_of_rows:
+                return Figure(True)
+        return super()._figure_of_figures(op, states)
