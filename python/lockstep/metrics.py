@@ -17,6 +17,7 @@ import types
 import tensorflow as tf
 
 from lockstep import hooks, ops, variables, world
+from lockstep.losses import looks
 from lockstep.slices import current, part as parts
 
 _local = threading.local()
@@ -93,7 +94,8 @@ def _outermost(original, hook, kit):
             return method(self, *args, **kwargs)
         _local.busy = hook, isinstance(self, kit.batch_figures)
         try:
-            return hook(method, kit, self, *args, **kwargs)
+            with looks.counting():
+                return hook(method, kit, self, *args, **kwargs)
         finally:
             _local.busy = None
 

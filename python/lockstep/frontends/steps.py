@@ -47,7 +47,9 @@ def on_slice(step):
         summary.count(part)
         with current.scope(part), figures.step(), batchnorm.agreed_at_end():
             looks.note_rows(data, batch)
-            return global_logs(step(*objects, data), part)
+            logs = step(*objects, data)
+            looks.decide_of_variables()
+            return global_logs(logs, part)
 
     def on_noted_whole(*arguments):
         *objects, data = arguments

@@ -8,6 +8,7 @@ a loop.  What they give follows from what goes on inside.
 
 Graphs of TensorFlow 1 have no such functions: Switch goes into one branch or the other, Merge comes out of it.  Their loops go round
 through Enter, Merge, Switch, the body, NextIteration and Merge again."""
+import contextlib
 import weakref
 
 import tensorflow as tf
@@ -70,6 +71,29 @@ def _after_loop(op, tensors, states, inside, decide):
             return after
         states = after
     return [Unknown(op)] * len(states)
+
+
+_FUNCTIONS = {**dict.fromkeys(CALLS, ("f",)), **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")), **dict.fromkeys(LOOPS, ("body",))}
+
+
+def graphs_of(op):
+    """Of the functions that an operator calls; those whose graphs are not to be had are left out."""
+    names = op.get_attr("branches") if op.type.endswith("Case") and op.type in CONDITIONS else [op.get_attr(name) for name in _FUNCTIONS.get(op.type, ())]
+    found = []
+    for name in names:
+        with contextlib.suppress(Unclear):
+            found.append(_graph_of(op, name))
+    return found
+
+
+def assigns(op):
+    """Does it give a variable a value?"""
+    return bool(op.inputs) and op.inputs[0].dtype == tf.resource and op.type.startswith(("Assign", "ResourceApply", "ResourceScatter", "ResourceSparse",
+                                                                                        "ResourceStrided"))
+
+
+def has_assigning(graph):
+    return any(assigns(op) or any(map(has_assigning, graphs_of(op))) for op in graph.get_operations())
 
 
 def _graph_of(op, attribute):

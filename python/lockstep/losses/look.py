@@ -12,7 +12,9 @@ from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
 UNCLEAR = "not known to be a mean over the rows of the batch"
+KEPT = "kept in a variable, and made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
+COUNTING = "lockstep_metric"  # name scope of sums that are put together later: see metrics.py
 
 
 class Look(anatomy.Anatomy):
@@ -56,16 +58,43 @@ class Look(anatomy.Anatomy):
                 self._find(OTHER if isinstance(state, Figure) else UNCLEAR, tensor.op)
         return self
 
+    def judge_variables(self):
+        """What is assigned to variables must be the same on all ranks: not a figure, or rows, of a slice."""
+        self._judge_assigned(self._graph, self._inputs)
+        return self
+
+    def _judge_assigned(self, graph, given):
+        assigning, calling = [], []
+        for op in graph.get_operations():
+            if calls.assigns(op) and not any(scope in op.name for scope in (NORMALISATION, COUNTING)):
+                assigning.append(op)
+            elif any(map(calls.has_assigning, calls.graphs_of(op))):
+                calling.append(op)
+        values = [[tensor for tensor in op.inputs if tensor.dtype != tf.resource] for op in assigning] + [list(op.inputs) for op in calling]
+        states = iter(self._follow(graph, given, sum(values, [])))
+        found = [[next(states) for _ in tensors] for tensors in values]
+        for op, of_op in zip(assigning, found):
+            if not only(of_op, Fixed):
+                self._find(KEPT, op)
+        for op, of_op in zip(calling, found[len(assigning):]):
+            for called in calls.graphs_of(op):
+                inner = self._inside(op, called, list(op.inputs)[-len(called.inputs):])
+                inner._judge_assigned(called, dict(zip((tensor.name for tensor in called.inputs), of_op[-len(called.inputs):])))
+                self.problem = inner.problem
+
     def _find(self, what, op):
         self.problem = self.problem or (what, op)
 
     def _follow(self, graph, given, results):
         self._settled = getattr(graph, "_lockstep_settled", {})
         self._given = getattr(graph, "_lockstep_fixed", ())  # by replay.py, or fed whole
+        self._distrusted = getattr(graph, "_lockstep_distrusted", ())
         return super()._follow(graph, given, results)
 
     def inputs_of(self, op):
-        """A loss of Keras is brought to a mean, whatever is done between its rows and that."""
+        """A loss of Keras is brought to a mean, whatever is done between its rows and that; what the engine gives is the same on all ranks."""
+        if op.type.startswith("Lockstep"):
+            return ()
         return self._settled.get(op.outputs[0].name, op.inputs) if op.outputs else op.inputs
 
     def name_of(self, op):
@@ -95,6 +124,8 @@ class Look(anatomy.Anatomy):
                 self._states[tensor.name] = Fixed()
 
     def _understand(self, op):
+        if op.outputs and op.outputs[0].name in self._distrusted:
+            raise Unclear("a gradient of the script's own")
         if op.outputs and op.outputs[0].name in self._settled:
             self._states[op.outputs[0].name] = self._brought_to_mean(op)
         elif op.type == "Placeholder" and op.outputs[0].name in self._given:
@@ -139,7 +170,7 @@ class Look(anatomy.Anatomy):
     def _compute(self, op, states):
         if op.type in calls.TYPES:
             return self._called(op, states)
-        if op.type.startswith("Lockstep"):  # what it gives is the same on all ranks
+        if op.type.startswith("Lockstep"):
             return [Fixed()] * len(op.outputs)
         return super()._compute(op, states)
 
@@ -150,12 +181,7 @@ class Look(anatomy.Anatomy):
 
         def inside(graph, tensors, given, wants_all):
             used = [True] * len(graph.outputs) if wants_all else is_used
-            inner = copy.copy(self)
-            inner._callers += (op.name,)
-            inner.sizes = Sizes(self.sizes, "/".join(inner._callers))
-            for placeholder, tensor in zip(graph.inputs, tensors):
-                if tensor.shape.rank is not None:
-                    inner.sizes.note(placeholder, self.sizes.of(tensor))
+            inner = self._inside(op, graph, tensors)
             found = iter(inner._follow(graph, dict(zip((tensor.name for tensor in graph.inputs), given)),
                                        [tensor for tensor, is_wanted in zip(graph.outputs, used) if is_wanted]))
             self.problem = inner.problem
@@ -165,6 +191,16 @@ class Look(anatomy.Anatomy):
             return [next(found) if is_wanted else Unknown(op) for is_wanted in used]
 
         return calls.outputs_of(op, list(op.inputs), states, inside, lambda state: self._decide(op, state))
+
+    def _inside(self, op, graph, tensors):
+        """A look at a function that the operator calls."""
+        inner = copy.copy(self)
+        inner._callers += (op.name,)
+        inner.sizes = Sizes(self.sizes, "/".join(inner._callers))
+        for placeholder, tensor in zip(graph.inputs, tensors):
+            if tensor.shape.rank is not None:
+                inner.sizes.note(placeholder, self.sizes.of(tensor))
+        return inner
 
     def _decide(self, op, state):
         """Which way is taken follows from this."""

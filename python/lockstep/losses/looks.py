@@ -21,10 +21,11 @@ import traceback
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import custom_gradient
 
-from lockstep import host, native, say, summary, world
+from lockstep import hooks, host, native, say, summary, world
 from lockstep.losses import inputs, replay
-from lockstep.losses.look import NORMALISATION, UNCLEAR, Look  # noqa: F401
+from lockstep.losses.look import COUNTING, NORMALISATION, UNCLEAR, Look  # noqa: F401
 from lockstep.slices import current, weak
 
 _local = threading.local()
@@ -41,13 +42,41 @@ def is_on():
 def settled(loss, *sources):
     """The same, marked as what is brought to a mean over the rows: a loss of Keras, if `sources`, which it was made from, are rows or sums over
     rows.  Rows are marked as what the first of their sources is, or what has its shape."""
+    sources = [tensor for tensor in sources if isinstance(tensor, tf.Tensor) and tensor is not loss]
     if is_on() and isinstance(loss, tf.Tensor) and (loss.shape.rank == 0 or sources):
-        sources = [tensor for tensor in sources if isinstance(tensor, tf.Tensor)]
         if tf.executing_eagerly():
             replay.settle(loss, sources)
             return loss
         loss.graph._lockstep_settled = getattr(loss.graph, "_lockstep_settled", {}) | {loss.name: sources}
     return loss
+
+
+def counting():
+    """What a metric puts into its variables meanwhile will be put together by metrics.py."""
+    return tf.name_scope(COUNTING) if is_on() and (replay.is_noting() or not tf.executing_eagerly()) else contextlib.nullcontext()
+
+
+def attach():
+    """What the script says is the gradient of something may be anything."""
+    for name in ("_graph_mode_decorator", "_eager_mode_decorator"):
+        @hooks.wrap(custom_gradient, name)
+        def call(original, function, *args, **kwargs):
+            made = original(function, *args, **kwargs)
+            if is_on() and _is_of_script(function):
+                _distrust([tensor for tensor in tf.nest.flatten(made) if isinstance(tensor, tf.Tensor)])
+            return made
+
+
+def _is_of_script(function):
+    code = getattr(function, "__code__", None)
+    return code is None or not {"site-packages", "dist-packages", "lockstep"} & set(code.co_filename.split(os.sep))
+
+
+def _distrust(tensors):
+    if tf.executing_eagerly():
+        replay.distrust(tensors)
+    for tensor in tensors if not tf.executing_eagerly() else ():
+        tensor.graph._lockstep_distrusted = {*getattr(tensor.graph, "_lockstep_distrusted", ()), tensor.name}
 
 
 # ---- where to look -------------------------------------------------------------------------------------------
@@ -70,17 +99,33 @@ def problem_in(rows, targets):
     return _first_problem(lambda target: _look_in_graph(rows, target), targets)
 
 
+def problem_of_variables():
+    """What was put into a variable that is different for slices; otherwise None."""
+    return _problem(_look_at_variables, "a number is")
+
+
+def _look_at_variables():
+    if tf.executing_eagerly():
+        return replay.look_at_variables()
+    graph = tf.compat.v1.get_default_graph()
+    return Look(graph, *inputs.of_graph(graph)).judge_variables()
+
+
 def _first_problem(look_at, targets):
-    for target in targets:
-        try:
-            look = look_at(target)
-        except Exception as error:  # this look must not end a script that trains
-            return f"{_place(traceback.extract_stack())}: the loss is {UNCLEAR} ({type(error).__name__}: {error})"
-        if look is not None and look.problem is not None:
-            what, op = look.problem
-            frames = traceback.extract_stack() if tf.executing_eagerly() else op.traceback
-            return f"{_place(frames)}: the loss is {what} ({op.type})"
-    return None
+    problems = (_problem(lambda: look_at(target), "the loss is") for target in targets)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _problem(look_at, subject):
+    try:
+        look = look_at()
+    except Exception as error:  # this look must not end a script that trains
+        return f"{_place(traceback.extract_stack())}: {subject} {UNCLEAR} ({type(error).__name__}: {error})"
+    if look is None or look.problem is None:
+        return None
+    what, op = look.problem
+    frames = traceback.extract_stack() if getattr(op.graph, "name", None) == replay.NAME else op.traceback
+    return f"{_place(frames)}: {subject} {what} ({op.type})"
 
 
 def _look_in_graph(rows, target):
@@ -147,6 +192,7 @@ def noting(rows):
     replay.begin(rows)
     try:
         yield
+        _local.problem = getattr(_local, "problem", None) or problem_of_variables()
     finally:
         replay.end()
 
@@ -166,9 +212,17 @@ def _agreed(problem):
 
 def decide(target):
     """Ends the tracing of a step that is given a slice, on all ranks, if it needs the whole batch; notes it of an eager step."""
-    if not getattr(_local, "is_deciding", False):
-        return
-    problem = problem_of(target)
+    if getattr(_local, "is_deciding", False):
+        _decide(problem_of(target))
+
+
+def decide_of_variables():
+    """The same at the end of a step, by what it has put into variables."""
+    if getattr(_local, "is_deciding", False) and is_on() and not tf.executing_eagerly():
+        _decide(problem_of_variables())
+
+
+def _decide(problem):
     if tf.executing_eagerly():
         _local.problem = _local.problem or problem
     elif _agreed(problem):

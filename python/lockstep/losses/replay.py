@@ -26,6 +26,7 @@ from lockstep import hooks
 from lockstep.losses.look import Look
 from lockstep.losses.states import Fixed, dimension
 
+NAME = "lockstep_replay"  # of the graph
 MOST_OPERATORS = 20000
 MOST_LOOKS = 8  # each puts all operators into a graph: a script may take hundreds of steps with one batch
 SMALL = 64  # elements
@@ -43,6 +44,7 @@ class _Notes:
     def __init__(self, rows):
         self.rows, self.ops = [tf.TensorSpec.from_tensor(tensor) for tensor in rows], []
         self.settled = {}  # {place of a loss: places of what it is brought to a mean from}
+        self.distrusted = []  # places of what has a gradient of the script's own
         self.read = []  # places of what the script has made a number of, or has gone one way or another for
         self.looks = 0
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
@@ -124,11 +126,21 @@ def settle(loss, sources):
         _notes().settled[_notes().place(loss)] = [place for place in places if place is not None]
 
 
+def distrust(tensors):
+    """These eager tensors have a gradient that the script computes by itself."""
+    if _notes() is not None:
+        _notes().distrusted += [place for place in map(_notes().place, tensors) if place is not None]
+
+
 def note_read(tensor):
     """The script has read the value of this eager tensor."""
     place = None if _notes() is None else _notes().place(tensor)
     if place is not None:
         _notes().read.append(place)
+
+
+def is_noting():
+    return _notes() is not None
 
 
 def is_full():
@@ -161,6 +173,12 @@ def states_of(tensors):
     return [Fixed() if place is None else next(found) for place in places]
 
 
+def look_at_variables():
+    """Has anything that is different for slices been put into a variable?  None: nothing was noted."""
+    notes = _notes()
+    return None if notes is None else _look(notes)[0].judge_variables()
+
+
 def look_at_decisions():
     """Has the script read what is different for slices?  None: nothing was noted."""
     notes = _notes()
@@ -172,13 +190,14 @@ def look_at_decisions():
 
 def _look(notes):
     """(a look at the same operators in a graph, all tensors there)"""
-    graph = FuncGraph("lockstep_replay")
+    graph = FuncGraph(NAME)
     with graph.as_default(), record.stop_recording():
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
         rows, graph._lockstep_fixed = list(made), set()
         for op in notes.ops:
             made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
     graph._lockstep_settled = {made[loss].name: [made[source] for source in sources] for loss, sources in notes.settled.items() if loss is not None}
+    graph._lockstep_distrusted = {made[place].name for place in notes.distrusted}
     as_many = [tensor for tensor in rows if dimension(tensor, 0) == dimension(rows[0], 0)]
     return Look(graph, as_many, {tensor.name: Fixed() for tensor in rows if not any(tensor is row for row in as_many)}), made
 

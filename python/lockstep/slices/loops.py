@@ -90,8 +90,7 @@ class _Loop:
 
     def keep_whole(self, problem):
         if self.has_given_slices:  # for another loss, which was taken first
-            say.once(f"warning: {problem}, and is computed on slices, as another before: not the numbers of one process. With "
-                     "LOCKSTEP_SHARD=off every rank computes whole batches")
+            _say_too_late(problem)
         elif self.is_batched:
             self.trains, self._place.problem = False, problem
             looks.say_whole(problem)
@@ -105,8 +104,8 @@ class _Loop:
                            "computes all of each. With .batch() in the pipeline each computes its slice")
 
     def end(self):
+        _end_of_noted()
         self.has_ended = True
-        replay.end()
         if self._has_trained:
             return
         self._place.forget(self._dataset)
@@ -150,6 +149,13 @@ def keep_whole(problem):
     for function, _ in current.called:
         if not hasattr(function, "_lockstep_was_called"):
             function._lockstep_problem = problem
+        elif not hasattr(function, "_lockstep_problem") and looks.UNCLEAR not in problem:
+            _say_too_late(problem)
+
+
+def _say_too_late(problem):
+    say.once(f"warning: {problem}, and is computed on slices, as another before: not the numbers of one process. With "
+             "LOCKSTEP_SHARD=off every rank computes whole batches")
 
 
 def _alive(references):
@@ -191,7 +197,7 @@ def _deliver(iterator, element):
     if loop is not None and not any(reference() is loop for reference in _fetched):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
-    replay.end()
+    _end_of_noted()
     if own.is_own(iterator):
         summary.note_sliced()
         part = own.part_of(element)
@@ -204,6 +210,15 @@ def _deliver(iterator, element):
     current.deliver(part)
     current.mark(element, part)
     return element
+
+
+def _end_of_noted():
+    """A first batch was used: has it put something into a variable that would be different for slices?"""
+    loops = [loop for loop in _alive(_trained) if loop.trains and not loop.has_given_slices] if replay.is_noting() else []
+    problem = looks.problem_of_variables() if loops else None
+    replay.end()
+    for loop in loops if problem is not None else ():
+        loop.keep_whole(problem)
 
 
 def _takes_groups(iterator):
@@ -346,9 +361,22 @@ def _body_on(take, body):
     elements that are no batch yet (randomness.py): that scope is not the body's."""
     def body_on(element):
         with current.no_scope():
-            return body(take(element))
+            result = body(take(element))
+        _look_at_variables()
+        return result
 
     return body_on
+
+
+def _look_at_variables():
+    """The same at the end of the body of a loop inside a function."""
+    graph = tf.compat.v1.get_default_graph()
+    if hasattr(graph, "_lockstep_switch") and not hasattr(graph, "_lockstep_problem") and looks.is_on():
+        problem = looks.problem_of_variables()
+        if problem is not None:
+            keep_whole(problem)
+            with tf.init_scope():
+                graph._lockstep_switch.assign(False)
 
 
 def _gives_batches(iterated):
