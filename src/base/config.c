@@ -133,8 +133,8 @@ static const setting_t settings[] = {
              "function returns is put together again; whole: all ranks compute all rows"},
     {.name = "LOSS", .value = "auto", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, loss), .choices = {"auto", "mean", "sum"},
-     .help = "what a hand-written loss does with the samples of a batch; auto: batches stay whole where it is seen to be no mean "
-             "over them; Keras losses are recognised"},
+     .help = "what a hand-written loss does with the samples of a batch; auto: batches stay whole where it is not known to be a "
+             "mean over them; Keras losses are recognised"},
     {.name = "DROPOUT", .value = "differ", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, dropout), .choices = {"differ", "exact"},
      .help = "exact: each sample has the dropout mask that it would have in one process"},

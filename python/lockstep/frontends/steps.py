@@ -48,7 +48,8 @@ def on_slice(step):
         with current.scope(part), figures.step(), batchnorm.agreed_at_end():
             looks.note_rows(data, batch)
             logs = step(*objects, data)
-            looks.decide_of_variables()
+            if is_sliced():
+                looks.decide_of_variables()
             return global_logs(logs, part)
 
     def on_noted_whole(*arguments):

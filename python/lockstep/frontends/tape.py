@@ -13,7 +13,7 @@ from tensorflow.python.eager import backprop
 
 from lockstep import gradients, hooks, means, native, reports
 from lockstep.frontends import steps
-from lockstep.losses import looks
+from lockstep.losses import looks, replay
 from lockstep.slices import current, loops
 
 _local = threading.local()
@@ -27,7 +27,7 @@ def attach():
         if output_gradients is None and is_of_weights:
             _look_at(target)
             output_gradients = _for_rows(target)
-        with means.off():
+        with means.off(), replay.going_back():
             grads = original(self, target, sources, output_gradients, *args, **kwargs)
         if getattr(_local, "in_jacobian", False):
             return grads

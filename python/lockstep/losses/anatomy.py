@@ -18,6 +18,7 @@ from lockstep.losses.states import (MEAN, MEAN_OF_SOME, SUM, SUM_BY_COUNT, TABLE
                                     Indices, Positions, Rows, Unclear, Unknown, are_same, dimension, only, rank_of)
 
 _OF_INDICES = ("Cast", "ConcatV2", "CropAndResize", "ExpandDims", "GatherNd", "GatherV2", "Pack", "Squeeze")
+_OF_LISTS_AND_NOISE = ("EmptyTensorList", "TensorList", "StatelessRandom", "StatelessTruncated")
 MOST_PASSES = 8  # through a loop
 NUMBER_OF_ROWS = Size(1, (counts.ROWS,))
 
@@ -52,8 +53,12 @@ class Anatomy:
                 if not has_loops or self._is_reached(op):
                     self._pass(op)
             if not has_loops or _are_all_same(before, self._states):
-                return [self._states[tensor.name] for tensor in results]
-        raise Unclear("a loop that goes on changing")
+                break
+        else:
+            raise Unclear("a loop that goes on changing")
+        if any(tensor.name not in self._states for tensor in results):
+            raise Unclear("operators in a circle")
+        return [self._states[tensor.name] for tensor in results]
 
     def _is_reached(self, op):
         """In a loop of TensorFlow 1 what comes from its end is not known at first."""
@@ -80,21 +85,21 @@ class Anatomy:
 
     def _compute(self, op, states):
         """States of the outputs."""
-        if any(isinstance(state, Unknown) for state in states):
-            raise Unclear(op.type)
         if op.type in PASSED:
             for tensor, source in zip(op.outputs, op.inputs):
                 self.sizes.note_like(tensor, [source])
             return states
+        if any(isinstance(state, Unknown) for state in states):
+            raise Unclear(op.type)
         if any(isinstance(state, (Indices, Positions)) for state in states) and op.type not in _OF_INDICES:
             raise Unclear(f"{op.type} of indices")
+        if states and only(states, Fixed) and not op.op_def.is_stateful and not op.type.startswith(_OF_LISTS_AND_NOISE):
+            return [Fixed()] * len(op.outputs)  # whatever it does
         if op.type in TABLE:
             return TABLE[op.type](self, op, states)
         if op.type in ELEMENTWISE:
             return self.elementwise(op, states)
-        if op.op_def.is_stateful or not states or not only(states, Fixed):
-            raise Unclear(op.type)
-        return [Fixed()] * len(op.outputs)  # whatever it does
+        raise Unclear(op.type)
 
     def name_of(self, op):
         """Of a reduction, in `kinds`."""

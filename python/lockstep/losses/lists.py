@@ -80,3 +80,41 @@ def length(anatomy, op, states):
 def resized(anatomy, op, states):
     need_fixed(op, states[1:])
     return states[0]
+
+
+# ---- TensorFlow 1: what is in an array travels with its flow ---------------------------------------------------
+
+@means("TensorArrayV3")
+def new_array(anatomy, op, states):
+    return [Fixed(), NOTHING]
+
+
+@means("TensorArrayScatterV3")
+def array_of(anatomy, op, states):
+    _, places, value, _ = states
+    need_fixed(op, [places])
+    return taken_apart(anatomy, op, [value])
+
+
+@means("TensorArrayWriteV3")
+def written(anatomy, op, states):
+    _, place, item, flow = states
+    need_fixed(op, [place])
+    return _with_item(op, flow, item)
+
+
+@means("TensorArrayReadV3")
+def read(anatomy, op, states):
+    need_fixed(op, states[1:2])
+    return _items(op, states[2])
+
+
+@means("TensorArrayGatherV3")
+def gathered(anatomy, op, states):
+    need_fixed(op, states[1:2])
+    return stacked(anatomy, op, states[2:])
+
+
+@means("TensorArraySizeV3")
+def size(anatomy, op, states):
+    return Fixed()

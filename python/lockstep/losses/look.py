@@ -5,6 +5,7 @@ import copy
 
 import tensorflow as tf
 
+from lockstep import xla
 from lockstep.losses import anatomy, calls, counts
 from lockstep.losses.sizes import ONE, Sizes
 from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, only
@@ -14,6 +15,7 @@ FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows
 UNCLEAR = "not known to be a mean over the rows of the batch"
 KEPT = "kept in a variable, and made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
+GOING_BACK = "gradient_tape"  # name scope of inner gradients
 COUNTING = "lockstep_metric"  # name scope of sums that are put together later: see metrics.py
 
 
@@ -93,7 +95,7 @@ class Look(anatomy.Anatomy):
 
     def inputs_of(self, op):
         """A loss of Keras is brought to a mean, whatever is done between its rows and that; what the engine gives is the same on all ranks."""
-        if op.type.startswith("Lockstep"):
+        if _is_agreed(op):
             return ()
         return self._settled.get(op.outputs[0].name, op.inputs) if op.outputs else op.inputs
 
@@ -140,7 +142,7 @@ class Look(anatomy.Anatomy):
     def _as_made_rows(self, tensor):
         """What has as many rows as the batch, all of them equal."""
         has_rows = (tensor.shape.rank or 0) > 1 and dimension(tensor, 0) == self._number_of_rows
-        return Rows() if has_rows and tensor.op.type in ("Const", "Fill") and counts.is_alike(tensor) else Fixed()
+        return Rows() if has_rows and counts.is_alike(tensor) else Fixed()
 
     def _brought_to_mean(self, op):
         states = [self._states[tensor.name] for tensor in self.inputs_of(op)]
@@ -153,8 +155,10 @@ class Look(anatomy.Anatomy):
         return Figure(True)
 
     def _is_of_shape(self, op):
-        """tf.shape and tf.size of what has a known shape are constants of that name."""
+        """tf.shape and tf.size of what has a known shape are constants of that name; the gradient of a mean over rows has one with their number."""
         name, value = op.name.rpartition("/")[2], tf.get_static_value(op.outputs[0])
+        if GOING_BACK in op.name and value.ndim == 0 and (self._number_of_rows or 0) > 1:
+            return value.dtype.kind in "if" and value >= self._number_of_rows and value % self._number_of_rows == 0
         if name.startswith("Shape"):
             return value.ndim == 1 and self._number_of_rows in value.tolist()
         return name.startswith("Size") and value.ndim == 0 and self._number_of_rows and value % self._number_of_rows == 0
@@ -170,7 +174,7 @@ class Look(anatomy.Anatomy):
     def _compute(self, op, states):
         if op.type in calls.TYPES:
             return self._called(op, states)
-        if op.type.startswith("Lockstep"):
+        if _is_agreed(op):
             return [Fixed()] * len(op.outputs)
         return super()._compute(op, states)
 
@@ -216,3 +220,10 @@ class Look(anatomy.Anatomy):
             if number is not None and number.ndim == 0 and number == self._number_of_rows:
                 return Figure(True)
         return super()._figure_of_figures(op, states)
+
+
+def _is_agreed(op):
+    """Does the engine give the same on all ranks?"""
+    if op.type == "XlaCustomCallV2":
+        return op.get_attr("call_target_name") == xla.TARGET.encode()
+    return op.type.startswith(("LockstepAllreduce", "LockstepAllgather", "LockstepBroadcast"))

@@ -11,6 +11,7 @@ alive, but for small ones that others were computed from (axes, numbers).
 
 Seam: tf.python.framework.op_callbacks, which TensorFlow's debugger uses."""
 import collections
+import contextlib
 import threading
 import weakref
 
@@ -23,7 +24,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import EagerTensor
 
 from lockstep import hooks
-from lockstep.losses.look import Look
+from lockstep.losses.look import GOING_BACK, Look
 from lockstep.losses.states import Fixed, dimension
 
 NAME = "lockstep_replay"  # of the graph
@@ -46,7 +47,7 @@ class _Notes:
         self.settled = {}  # {place of a loss: places of what it is brought to a mean from}
         self.distrusted = []  # places of what has a gradient of the script's own
         self.read = []  # places of what the script has made a number of, or has gone one way or another for
-        self.looks = 0
+        self.looks, self.goes_back = 0, False
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
         self._add(rows)
 
@@ -63,7 +64,8 @@ class _Notes:
     def add(self, op_type, inputs, attrs, outputs):
         given = [_given(tensor, self.place(tensor)) for tensor in inputs]
         specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in outputs]
-        self.ops.append(Op(op_type, given, dict(zip(attrs[::2], attrs[1::2])), specs, context.context().scope_name))
+        scope = context.context().scope_name or "step/"
+        self.ops.append(Op(tf.compat.as_str(op_type), given, dict(zip(attrs[::2], attrs[1::2])), specs, f"{scope}{GOING_BACK}/" if self.goes_back else scope))
         self._add(outputs)
 
 
@@ -117,6 +119,19 @@ def _note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
     if len(notes.ops) >= MOST_OPERATORS:
         end()
         _local.is_full = True
+
+
+@contextlib.contextmanager
+def going_back():
+    """A tape computes a gradient meanwhile."""
+    notes = _notes()
+    if notes is not None:
+        notes.goes_back = True
+    try:
+        yield
+    finally:
+        if notes is not None:
+            notes.goes_back = False
 
 
 def settle(loss, sources):
@@ -195,7 +210,10 @@ def _look(notes):
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
         rows, graph._lockstep_fixed = list(made), set()
         for op in notes.ops:
-            made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
+            if op.type.startswith("Lockstep"):  # the same on all ranks
+                made += [_in_graph(spec, made, graph) for spec in op.outputs]
+            else:
+                made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
     graph._lockstep_settled = {made[loss].name: [made[source] for source in sources] for loss, sources in notes.settled.items() if loss is not None}
     graph._lockstep_distrusted = {made[place].name for place in notes.distrusted}
     as_many = [tensor for tensor in rows if dimension(tensor, 0) == dimension(rows[0], 0)]
@@ -218,7 +236,7 @@ def _in_graph(given, made, graph):
 def _again(op, inputs):
     """The operator's outputs in the graph, or placeholders, which nobody understands."""
     try:
-        with tf.name_scope(op.scope or "step"):
+        with tf.name_scope(op.scope):
             made = _outputs(op, inputs)
         for tensor, spec in zip(made, op.outputs):
             tensor.set_shape(spec.shape)
