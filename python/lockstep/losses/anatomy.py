@@ -15,7 +15,7 @@ from lockstep.losses.elementwise import AFFINE, ELEMENTWISE, PASSED
 from lockstep.losses.order import operations_before
 from lockstep.losses.sizes import Size, Sizes
 from lockstep.losses.states import (MEAN, MEAN_OF_SOME, SUM, SUM_BY_COUNT, TABLE, AllWithAll, Count, Figure, Fixed,  # noqa: F401
-                                    Indices, Positions, Rows, Unclear, Unknown, are_same, dimension, only, rank_of)
+                                    Indices, Positions, Rows, Sparse, Unclear, Unknown, are_same, dimension, only, rank_of)
 
 _OF_INDICES = ("Cast", "ConcatV2", "CropAndResize", "ExpandDims", "GatherNd", "GatherV2", "Pack", "Squeeze")
 _OF_LISTS_AND_NOISE = ("EmptyTensorList", "TensorList", "StatelessRandom", "StatelessTruncated")
@@ -122,6 +122,8 @@ class Anatomy:
             return self._figure_of_figures(op, states)
         if Figure in kinds and Count in kinds:
             return self._figure_by_count(op, states)
+        if isinstance(states[0], Sparse) and op.type in ("Cast", "Neg", "Square", "Abs", "Sign"):
+            return states[0]  # 0 stays 0
         return counts.computed(self, op, states)
 
     def rows_by_rows(self, tensors, states, rank):

@@ -20,26 +20,19 @@ def of_graph(graph):
     """(tensors that are rows, {name of another input: what it is})"""
     noted = getattr(graph, "_lockstep_rows", None)
     if noted is not None:
-        ranked = [tensor for tensor in noted if isinstance(tensor, tf.Tensor) and tensor.graph is graph and tensor.shape.rank]
-        rows = _as_many(ranked, ranked)
-        same = [tensor for tensor in (*noted, *graph._lockstep_batch) if isinstance(tensor, tf.Tensor) and tensor.graph is graph]
-        others = {tensor.name: Fixed() for tensor in same if not any(tensor is row for row in rows)}  # every rank has all of it
-        return rows, others | _captured(graph)
+        found = [(tensor, state) for tensor, state in replay.kinds_of_batch(noted) if tensor.graph is graph]
+        whole = {tensor.name: Fixed() for tensor in graph._lockstep_batch if isinstance(tensor, tf.Tensor) and tensor.graph is graph}
+        others = whole | {tensor.name: state for tensor, state in found if not isinstance(state, Rows)} | _captured(graph)
+        return [tensor for tensor, state in found if isinstance(state, Rows)], others
     captured = {inner.name for _, inner in graph.captures}
     arguments = [tensor for tensor in graph.inputs if tensor.name not in captured]
     others = _captured(graph)
     given = _given_for(graph, arguments)
-    if given is None:
-        rows = _as_many(arguments, [tensor for tensor in arguments if tensor.shape.rank])
-    else:
-        others |= dict(zip((tensor.name for tensor in arguments), _states_of(given)))
-        rows = [tensor for tensor in arguments if others[tensor.name] == Rows() and isinstance(others[tensor.name], Rows)]
-    return rows, others
-
-
-def _as_many(tensors, ranked):
-    """Those with as many rows as the first."""
-    return [tensor for tensor in tensors if tensor.shape.rank and dimension(tensor, 0) == dimension(ranked[0], 0)]
+    if given is None:  # nobody knows what they are
+        return [], others
+    states = dict(zip((tensor.name for tensor in arguments), _states_of(given)))
+    rows = [tensor for tensor in arguments if isinstance(states[tensor.name], Rows) and states[tensor.name] == Rows()]
+    return rows, others | {name: state for name, state in states.items() if not any(tensor.name == name for tensor in rows)}
 
 
 def _captured(graph):

@@ -85,8 +85,7 @@ def note_rows(tensors, batch):
     """These tensors of the graph being traced are rows of the batch, cut from `batch`, and what is made of them may be differentiated."""
     if is_on() and not tf.executing_eagerly():
         graph = tf.compat.v1.get_default_graph()
-        graph._lockstep_rows, graph._lockstep_batch = ([tensor for tensor in tf.nest.flatten(item, expand_composites=True) if tf.is_tensor(tensor)]
-                                                       for item in (tensors, batch))
+        graph._lockstep_rows, graph._lockstep_batch = tf.nest.flatten(tensors), tf.nest.flatten(batch, expand_composites=True)
 
 
 def problem_of(target):
@@ -149,7 +148,7 @@ def _look_at(target):
     rows, others = inputs.of_graph(target.graph)
     part = current.now()
     is_slice = current.has_part() and part.is_static and part.count != part.total
-    return Look(target.graph, rows, others, is_slice).judge(target) if rows or others else None
+    return Look(target.graph, rows, others, is_slice).judge(target)
 
 
 def _place(frames):

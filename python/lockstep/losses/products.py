@@ -5,7 +5,7 @@ the rows: that is a sum over them.
     x [rows, 8] @ weights [8, 4]        rows
     transpose(x) @ y                    a total, [8, 4]
     x @ transpose(y)                    all rows with all rows"""
-from lockstep.losses.states import (Figure, Fixed, Positions, Rows, Unclear, all_rows, dimension, means, need_fixed, only, rank_of)
+from lockstep.losses.states import (Figure, Fixed, Positions, Rows, Sparse, Unclear, all_rows, dimension, means, need_fixed, only, rank_of)
 
 
 # ---- products of matrices ------------------------------------------------------------------------------------
@@ -69,6 +69,15 @@ def contracted(anatomy, op, states, labels, output):
     if found.mask is not None or any(isinstance(state, Figure) for state in states):
         raise Unclear("a product over some rows")
     return anatomy.total(op)
+
+
+@means("SparseTensorDenseMatMul", "SparseToDense")
+def sparse_rows(anatomy, op, states):
+    """[rows, 1000], of which few are not 0, @ weights"""
+    *sparse, other = states if op.type == "SparseTensorDenseMatMul" else (states[0], states[2], states[1], states[3])
+    if not only(sparse, Sparse) or not isinstance(other, Fixed) or (op.type == "SparseTensorDenseMatMul" and op.get_attr("adjoint_a")):
+        raise Unclear(op.type)
+    return Rows()
 
 
 @means("BiasAdd")

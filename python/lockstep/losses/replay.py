@@ -25,7 +25,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from lockstep import hooks
 from lockstep.losses.look import GOING_BACK, Look
-from lockstep.losses.states import Fixed, dimension
+from lockstep.losses.states import Fixed, Rows, Sparse, Unknown, dimension
 
 NAME = "lockstep_replay"  # of the graph
 MOST_OPERATORS = 20000
@@ -43,13 +43,15 @@ _local = threading.local()
 
 class _Notes:
     def __init__(self, rows):
-        self.rows, self.ops = [tf.TensorSpec.from_tensor(tensor) for tensor in rows], []
+        """rows: (tensor, what it is)"""
+        tensors = [tensor for tensor, _ in rows]
+        self.rows, self.states, self.ops = [tf.TensorSpec.from_tensor(tensor) for tensor in tensors], [state for _, state in rows], []
         self.settled = {}  # {place of a loss: places of what it is brought to a mean from}
         self.distrusted = []  # places of what has a gradient of the script's own
         self.read = []  # places of what the script has made a number of, or has gone one way or another for
-        self.looks, self.goes_back = 0, False
+        self.has_looked, self.looks, self.goes_back = False, 0, False
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
-        self._add(rows)
+        self._add(tensors)
 
     def _add(self, tensors):
         for tensor in tensors:
@@ -82,9 +84,24 @@ def _given(tensor, place):
     return Alike(spec, value.flat[0]) if np.all(value == value.flat[0]) else spec
 
 
+def kinds_of_batch(items):
+    """(tensor, what it is) of a batch that is cut: tensors with as many rows as the first, and what sparse and ragged tensors are made of.  Other
+    tensors are not cut, so they are fixed."""
+    found, first = [], next((item for item in items if isinstance(item, tf.Tensor) and item.shape.rank), None)
+    for item in items:
+        if isinstance(item, tf.SparseTensor):
+            found += [(tensor, Sparse()) for tensor in (item.indices, item.values, item.dense_shape)]
+        elif isinstance(item, tf.Tensor):
+            is_cut = first is not None and item.shape.rank and dimension(item, 0) == dimension(first, 0)
+            found.append((item, Rows() if is_cut else Fixed()))
+        else:
+            found += [(tensor, Unknown(None)) for tensor in tf.nest.flatten(item, expand_composites=True) if isinstance(tensor, tf.Tensor)]
+    return found
+
+
 def begin(batch):
     end()
-    rows = [tensor for tensor in tf.nest.flatten(batch) if isinstance(tensor, tf.Tensor) and tensor.shape.rank]
+    rows = kinds_of_batch(tf.nest.flatten(batch))
     if rows:
         _local.notes = _Notes(rows)
         op_callbacks.add_op_callback(_note)
@@ -94,9 +111,8 @@ def attach():
     """Numbers that the script reads may come back as constants, or choose what it does next."""
     for name in ("__bool__", "__int__", "__float__", "__index__", "numpy", "__array__"):
         @hooks.wrap(framework_ops._EagerTensorBase, name)
-        def read(original, self, *args, _name=name, **kwargs):
-            if _notes() is not None and (_name == "__bool__" or record.could_possibly_record()):
-                note_read(self)
+        def read(original, self, *args, **kwargs):
+            note_read(self)
             return original(self, *args, **kwargs)
 
 
@@ -148,8 +164,8 @@ def distrust(tensors):
 
 
 def note_read(tensor):
-    """The script has read the value of this eager tensor."""
-    place = None if _notes() is None else _notes().place(tensor)
+    """The script has read the value of this eager tensor, before it has taken a gradient."""
+    place = None if _notes() is None or _notes().has_looked else _notes().place(tensor)
     if place is not None:
         _notes().read.append(place)
 
@@ -205,10 +221,11 @@ def look_at_decisions():
 
 def _look(notes):
     """(a look at the same operators in a graph, all tensors there)"""
+    notes.has_looked = True
     graph = FuncGraph(NAME)
     with graph.as_default(), record.stop_recording():
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
-        rows, graph._lockstep_fixed = list(made), set()
+        graph._lockstep_fixed = set()
         for op in notes.ops:
             if op.type.startswith("Lockstep"):  # the same on all ranks
                 made += [_in_graph(spec, made, graph) for spec in op.outputs]
@@ -216,8 +233,8 @@ def _look(notes):
                 made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
     graph._lockstep_settled = {made[loss].name: [made[source] for source in sources] for loss, sources in notes.settled.items() if loss is not None}
     graph._lockstep_distrusted = {made[place].name for place in notes.distrusted}
-    as_many = [tensor for tensor in rows if dimension(tensor, 0) == dimension(rows[0], 0)]
-    return Look(graph, as_many, {tensor.name: Fixed() for tensor in rows if not any(tensor is row for row in as_many)}), made
+    rows = [tensor for tensor, state in zip(made, notes.states) if isinstance(state, Rows)]
+    return Look(graph, rows, {tensor.name: state for tensor, state in zip(made, notes.states) if not isinstance(state, Rows)}), made
 
 
 def _in_graph(given, made, graph):

@@ -16,6 +16,7 @@
   Shape     what rows are reshaped with: for each number a Count, Fixed or None
   Indices   where a mask is true
   Positions the number of each row in the batch: 0, 1, 2 ...; with `others`, beside indices within the row
+  Sparse    what a sparse tensor of rows is made of: indices, values, its shape
   List      a list of tensors that are each `item`, one for each step of a loop
   Unknown   something that depends on rows, nobody knows how, since an operator `op` made it
 
@@ -33,6 +34,7 @@ Fixed = collections.namedtuple("Fixed", "")
 Shape = collections.namedtuple("Shape", "entries")
 Indices = collections.namedtuple("Indices", "mask")
 Positions = collections.namedtuple("Positions", "others", defaults=(False,))
+Sparse = collections.namedtuple("Sparse", "")
 List = collections.namedtuple("List", "item")
 Unknown = collections.namedtuple("Unknown", "op")
 
