@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pipeline rebuilt for a rank gives the rows that would be cut from the batches of the script's pipeline."""
+import collections
 import os
 import sys
 
@@ -45,6 +46,22 @@ def with_number(number):
     return number, tf.cast(number, tf.float32)
 
 
+def with_default(rows, label, factor=3, *, plus=1):
+    return rows * factor + plus, label
+
+
+def reverse(*columns):
+    return columns[::-1]
+
+
+def with_nothing(pair):
+    return {"first": (pair[0] * 2,)}, None, pair[1]
+
+
+def uneven(rows, label):
+    return tf.RaggedTensor.from_row_lengths(tf.range(label), [label]), tf.sparse.from_dense(rows)
+
+
 def noisy(rows, label):
     return rows + tf.random.uniform(()), label
 
@@ -56,6 +73,25 @@ REBUILT = {
     "batches repeated": lambda: tf.data.Dataset.range(10).map(with_number, tf.data.AUTOTUNE).batch(
         4, num_parallel_calls=2).take(2).repeat(2),
     "after a filter": lambda: source().filter(lambda _, label: label > 2).map(choose).prefetch(2).batch(8),
+}
+Pair = collections.namedtuple("Pair", "rows label")
+One = collections.namedtuple("One", "rows")
+OF_ANY_STRUCTURE = {  # elements, what is mapped
+    "a tensor": (X, lambda rows: rows * 2),
+    "a tuple of one": ((X,), lambda rows: (rows * 2,)),
+    "a tuple of a tuple": (((X, Y),), lambda pair: (pair,)),
+    "a tuple of a tuple of one": (((X,),), lambda one: ((one,),)),
+    "a tuple of a dictionary": (({"rows": X, "label": Y},), lambda row: (row,)),
+    "a tuple of a named tuple": ((Pair(X, Y),), Pair._asdict),
+    "a tuple and a tensor": (((X,), Y), lambda one, label: [label, one]),
+    "a dictionary": ({"rows": X, "label": (Y,)}, lambda row: {"b": row["label"], "a": row}),
+    "a named tuple": (Pair(X, Y), lambda pair: Pair(pair.label, pair.rows)),
+    "a named tuple of one": (One(X), lambda one: One(one.rows * 2)),
+    "nothing beside tensors": (((X, Y),), with_nothing),
+    "a function with defaults": ((X, Y), with_default),
+    "a function of any number": ((X, Y), reverse),
+    "a function of any number, given one": ((X,), reverse),
+    "ragged and sparse": ((X, Y), uneven),
 }
 CUT_LATER = {
     "random": lambda: source().map(noisy).batch(8),
@@ -92,6 +128,19 @@ def test_a_rebuilt_pipeline_gives_the_rows_of_each_batch(name, size, as_rank):
                 tf.nest.map_structure(np.testing.assert_array_equal, rows, expected_rows)
 
 
+@pytest.mark.parametrize("name", OF_ANY_STRUCTURE)
+def test_elements_keep_their_structure(name, as_rank):
+    as_rank(1, 2)
+    elements, function = OF_ANY_STRUCTURE[name]
+    whole = tf.data.Dataset.from_tensor_slices(elements).map(function).map(lambda *element: element).batch(8)
+    own = pipeline.sliced(whole)
+    assert own.element_spec.rows == whole.element_spec
+    for batch, rows in zip(whole, own, strict=True):
+        tensors, expected = (tf.nest.flatten(element, expand_composites=True) for element in (rows.rows, parts.cut(batch)[1]))
+        for tensor, other in zip(tensors, expected, strict=True):
+            np.testing.assert_array_equal(tensor, other)
+
+
 def test_a_pipeline_goes_on_where_the_scripts_own_was(as_rank):
     """The order of the second epoch is the same whichever of the two pipelines gave the first."""
     as_rank(0, 2)
@@ -116,6 +165,18 @@ def test_a_step_of_ranks_with_their_own_batches_takes_those_of_one_epoch(as_rank
         given = [(step.numbers.numpy().tolist(), step.rows.numpy().tolist()) for step in grouped]
         assert given == 2 * [([2 * rank, 2, 6], rows), last]
         assert int(grouped.cardinality()) == len(given)
+
+
+@pytest.mark.parametrize("per_epoch", [None, 3])
+@pytest.mark.parametrize("elements", [X, (X,), ((X, Y),), ({"rows": X},), {"rows": X}, One(X)],
+                         ids=["tensor", "one", "pair in one", "dictionary in one", "dictionary", "named"])
+def test_a_step_of_ranks_with_their_own_batches_keeps_the_structure(elements, per_epoch, as_rank):
+    as_rank(1, 2)
+    whole = tf.data.Dataset.from_tensor_slices(elements).batch(8)  # of 8, 8 and 5 rows
+    grouped = weak.grouped(whole, per_epoch)
+    assert grouped.element_spec.rows == whole.element_spec
+    for batch, step in zip(list(whole)[1::2], grouped):
+        tf.nest.map_structure(np.testing.assert_array_equal, step.rows, batch)
 
 
 def test_the_map_runs_for_own_rows_only(as_rank):

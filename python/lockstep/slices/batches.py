@@ -54,6 +54,11 @@ def kind_of(dataset):
     return type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
 
 
+def element_of(arguments, spec):
+    """The element that tf.data gave a function as arguments: it takes tuples apart, also those of one, and nothing else."""
+    return arguments if type(spec) is tuple else arguments[0]
+
+
 def _is_zip_of_batches(inputs):
     """Batches beside batches, or beside numbers."""
     others = [dataset for dataset in inputs if not is_batched(dataset)]

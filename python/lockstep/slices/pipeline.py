@@ -17,7 +17,7 @@ from tensorflow.python.data.util import structure
 from lockstep import native, world
 from lockstep.data import mark
 from lockstep.slices import part as parts, weak
-from lockstep.slices.batches import kind_of, unwrapped
+from lockstep.slices.batches import element_of, kind_of, unwrapped
 
 _ABOVE = {"Prefetch", "Options", "Repeat", "Take", "Skip"}  # of batches
 _BELOW = {"Map", "ParallelMap", "Prefetch", "Options", "Repeat", "Take", "Skip"}  # of elements
@@ -93,7 +93,7 @@ def _rebuilt(dataset, above, batch, below, source):
     elements = source
     for step in reversed(repeats):  # the order of maps among them does not matter
         elements = _again(step, elements)
-    rows = elements.batch(size, drop_remainder=drop).map(_own_rows).unbatch()
+    rows = elements.batch(size, drop_remainder=drop).map(lambda *batch: _own_rows(element_of(batch, source.element_spec))).unbatch()
     for step in reversed(below):
         if kind_of(step) in ("Map", "ParallelMap"):
             rows = _mapped(rows, step)
@@ -116,8 +116,7 @@ def _again(step, dataset):
     return {"Repeat": dataset.repeat, "Take": dataset.take, "Skip": dataset.skip}[kind](int(step._count))
 
 
-def _own_rows(*batch):
-    batch = batch if len(batch) > 1 else batch[0]
+def _own_rows(batch):
     part, rows = parts.cut_dynamic(batch)
     number = tf.shape(tf.nest.flatten(rows)[0])[0]
     numbers = tf.stack([part.offset, part.count, part.total])

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from lockstep import native, world
 from lockstep.slices import part as parts
+from lockstep.slices.batches import element_of
 
 
 def is_on():
@@ -46,7 +47,7 @@ def grouped(dataset, per_epoch=None):
     if per_epoch is None:
         per_epoch = cardinality if cardinality > 0 else None
         made = dataset.window(world.size).flat_map(lambda *window: _own_batch(
-            tf.data.Dataset.zip(window if len(window) > 1 else window[0])))
+            tf.data.Dataset.zip(element_of(window, dataset.element_spec))))
     else:
         made = _grouped_by_epoch(dataset, per_epoch)
     if cardinality == tf.data.UNKNOWN_CARDINALITY:
@@ -64,21 +65,17 @@ def _grouped_by_epoch(dataset, per_epoch):
 
 
 def _own_batch(batches):
-    sizes = batches.map(_rows)
+    sizes, spec = batches.map(_rows), batches.element_spec
     total = sizes.reduce(tf.constant(0, tf.int64), tf.add)
     before = sizes.take(world.rank).reduce(tf.constant(0, tf.int64), tf.add)
 
     def own(*batch):
-        return parts.Rows(tf.stack([before, _rows(*batch), total]), _element(batch))
+        return parts.Rows(tf.stack([before, _rows(*batch), total]), element_of(batch, spec))
 
     def idle(*batch):
-        return parts.Rows(tf.stack([tf.zeros_like(total), tf.zeros_like(total), total]), _element(batch))
+        return parts.Rows(tf.stack([tf.zeros_like(total), tf.zeros_like(total), total]), element_of(batch, spec))
 
     return batches.skip(world.rank).take(1).map(own).concatenate(batches.take(1).map(idle)).take(1)
-
-
-def _element(arguments):
-    return arguments if len(arguments) > 1 else arguments[0]
 
 
 def _rows(*batch):

@@ -22,6 +22,14 @@ class Parts(keras.utils.PyDataset):
         return x[rows], y[rows]
 
 
+class Endpoint(keras.layers.Layer):
+    """Is given the targets beside the outputs, and adds the loss."""
+
+    def call(self, outputs, targets):
+        self.add_loss(keras.ops.mean((outputs - targets) ** 2))
+        return outputs
+
+
 def batches(count):
     for i in range(count):
         rows = slice(16 * i % 200, 16 * i % 200 + 16 - i % 3)
@@ -58,3 +66,11 @@ print("evaluate", *(f"{value:.6f}" for value in model.evaluate(Parts(40), verbos
 print("steps", *(f"{value:.6f}" for value in model.evaluate(data.batch(7), steps=4, verbose=0)))
 np.savez("predict.npz", parts=model.predict(Parts(40), verbose=0), few=model.predict(data.batch(9), steps=3, verbose=0),
          one=model.predict(x[:1], verbose=0))
+
+inputs, targets = keras.Input((5,)), keras.Input((1,))
+model = keras.Model([inputs, targets], Endpoint()(keras.layers.Dense(1)(inputs), targets))
+model.compile(optimizer=keras.optimizers.SGD(0.05))
+start = model.get_weights()
+rows = tf.data.Dataset.from_tensor_slices(((x, y),)).map(lambda pair: (pair,)).batch(30)  # a tuple of one, before and after
+train("endpoint", rows, epochs=2, validation_data=rows.take(3))
+np.save("endpoint.npy", model.predict(rows, verbose=0))
