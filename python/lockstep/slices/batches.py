@@ -8,10 +8,12 @@ tensorflow/python/data/ops (TensorFlow 2.16 to 2.21) is of one of these kinds:
   keeps elements   Prefetch, Repeat, Shuffle, ...: batches if those of its input are
   changes them     Map, Scan: batches if those of its input are, and the rows are still there as far as shapes tell
   combines         Zip (enumerate is one), Concatenate, DirectedInterleave (sample_from_datasets)
+  stands for one   Variant: the argument of a function, as its trace sees it: batches if those are that it was called with
   unknown          sources, from_generator, FlatMap, Interleave, Window, Unbatch: no batches"""
 import tensorflow as tf
 
 from lockstep.data import mark
+from lockstep.slices import current
 
 _MAKE = {"Batch", "ParallelBatch", "PaddedBatch", "Rebatch", "LegacyRebatch", "MapAndBatch", "DenseToSparseBatch"}
 _KEEP = {"Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "ShuffleAndRepeat", "GlobalShuffle", "Filter",
@@ -21,23 +23,27 @@ _KEEP = {"Prefetch", "Options", "Take", "Skip", "Repeat", "Cache", "Shuffle", "S
 _CHANGE = {"Map", "ParallelMap", "Scan", "ParseExample", "MapOnGpu"}
 
 
-def is_batched(dataset):
+def is_batched(dataset, calls=None):
+    """`calls`: those that a function's argument may come from; all that are being made, if not told."""
     if mark.is_partitioned(dataset):
         return False
     dataset = unwrapped(dataset)
     kind = kind_of(dataset)
     if kind in _MAKE:
         return True
+    if kind == "Variant":
+        given = list(current.given(tf.data.Dataset, dataset.element_spec, calls))
+        return bool(given) and all(is_batched(item, earlier) for item, earlier in given)
     if kind == "Zip":
-        return _is_zip_of_batches(dataset._inputs())
+        return _is_zip_of_batches(dataset._inputs(), calls)
     if kind == "DirectedInterleave":
-        return all(map(is_batched, dataset._inputs()[1:]))  # the first says which of the others is next
+        return all(is_batched(item, calls) for item in dataset._inputs()[1:])  # the first says which of the others is next
     if kind == "GroupByWindow":
         return _adds_rows(dataset.element_spec, dataset._inputs()[0].element_spec)
     if kind not in _KEEP | _CHANGE:
         return False
     inputs = dataset._inputs()
-    if not inputs or not all(map(is_batched, inputs)):
+    if not inputs or not all(is_batched(item, calls) for item in inputs):
         return False
     return kind in _KEEP or _keeps_rows(dataset.element_spec, inputs[0].element_spec)
 
@@ -59,9 +65,9 @@ def element_of(arguments, spec):
     return arguments if type(spec) is tuple else arguments[0]
 
 
-def _is_zip_of_batches(inputs):
+def _is_zip_of_batches(inputs, calls):
     """Batches beside batches, or beside numbers."""
-    others = [dataset for dataset in inputs if not is_batched(dataset)]
+    others = [dataset for dataset in inputs if not is_batched(dataset, calls)]
     return len(others) < len(inputs) and all(
         _rank(spec) == 0 for dataset in others for spec in tf.nest.flatten(dataset.element_spec))
 

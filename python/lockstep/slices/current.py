@@ -152,6 +152,16 @@ def leaves(arguments):
         yield from leaves(item)
 
 
+def given(kind, spec, calls=None):
+    """The data sets, or iterators, one of which a function's trace sees as its argument with these elements.  Each with the calls
+    around the one that it is given in: it may itself be what the trace of one of those sees."""
+    calls = called if calls is None else calls
+    for level, (_, arguments) in enumerate(calls):
+        for item in leaves(arguments):
+            if isinstance(item, kind) and tf.data.DatasetSpec(item.element_spec).is_subtype_of(tf.data.DatasetSpec(spec)):
+                yield item, calls[:level]
+
+
 def recall(arguments):
     """The code about to run gets these arguments: tensors of a batch among them say which part it works on."""
     if not tf.executing_eagerly() or is_scoped():

@@ -379,15 +379,14 @@ def _look_at_variables():
                 graph._lockstep_switch.assign(False)
 
 
-def _gives_batches(iterated):
+def _gives_batches(iterated, calls=None):
     if isinstance(iterated, dataset_ops.DatasetV2):
-        return is_batched(iterated)
+        return is_batched(iterated, calls)
     if not isinstance(iterated, iterator_ops.OwnedIterator):
         return False
     loop = getattr(iterated, "_lockstep_loop", None)
     if loop is not None:
         return loop.is_batched
-    # The argument of a function, as its trace sees it: one of the iterators that the function was called with.
-    given = [item for _, arguments in current.called for item in current.leaves(arguments)
-             if isinstance(item, iterator_ops.OwnedIterator) and item.element_spec == iterated.element_spec]
-    return bool(given) and all(_gives_batches(item) for item in given)
+    # The argument of a function, as its trace sees it.
+    given = list(current.given(iterator_ops.OwnedIterator, iterated.element_spec, calls))
+    return bool(given) and all(_gives_batches(item, earlier) for item, earlier in given)

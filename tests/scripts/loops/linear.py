@@ -40,6 +40,12 @@ def train_epoch():
 
 
 @tf.function
+def train_on(batches):
+    for inputs, labels in batches:
+        train(inputs, labels)
+
+
+@tf.function
 def train_next(iterator):
     inputs, labels = next(iterator)
     train(inputs, labels)
@@ -50,6 +56,8 @@ for epoch in range(3):
     accuracy.reset_state()
     if how == "graph":
         train_epoch()
+    elif how == "given":
+        train_on(data)
     elif how == "next":
         iterator = iter(data)
         for _ in range(len(data)):
