@@ -293,7 +293,8 @@ def attach():
             raise
         if tf.executing_eagerly():
             return _deliver(self, element)
-        return cut_in_graph(element) if _gives_batches(self) else element
+        take = _take_of(self)
+        return element if take is None else take(element)
 
     for module in (operators, control_flow):
         _attach_for(module)
@@ -349,11 +350,8 @@ def _attach_for(module):
     def for_stmt(original, iterated, extra_test, body, *args):
         if tf.executing_eagerly() or current.is_scoped():
             return original(iterated, extra_test, body, *args)
-        if mark.is_partitioned(iterated):
-            return original(iterated, extra_test, _body_on(_own_in_graph, body), *args)
-        if not _gives_batches(iterated):
-            return original(iterated, extra_test, body, *args)
-        return original(iterated, extra_test, _body_on(cut_in_graph, body), *args)
+        take = _take_of(iterated)
+        return original(iterated, extra_test, body if take is None else _body_on(take, body), *args)
 
 
 def _body_on(take, body):
@@ -379,11 +377,18 @@ def _look_at_variables():
                 graph._lockstep_switch.assign(False)
 
 
+def _take_of(iterated):
+    """What a loop inside a function makes of the elements of a data set or an iterator; None: it leaves them alone."""
+    if not isinstance(iterated, (dataset_ops.DatasetV2, iterator_ops.OwnedIterator)):
+        return None
+    if own.is_own(iterated):
+        return _own_in_graph
+    return cut_in_graph if _gives_batches(iterated) else None
+
+
 def _gives_batches(iterated, calls=None):
     if isinstance(iterated, dataset_ops.DatasetV2):
         return is_batched(iterated, calls)
-    if not isinstance(iterated, iterator_ops.OwnedIterator):
-        return False
     loop = getattr(iterated, "_lockstep_loop", None)
     if loop is not None:
         return loop.is_batched

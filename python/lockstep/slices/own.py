@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from lockstep import ops, world
 from lockstep.data import mark
-from lockstep.slices import part as parts
+from lockstep.slices import current, part as parts
+from lockstep.slices.batches import kind_of
 
 
 class OwnPart(parts.Part):
@@ -27,13 +28,22 @@ class OwnPart(parts.Part):
             return ops.allreduce(self.count, "lockstep.data/rows", op=ops.SUM)
 
 
-def is_own(iterator):
-    return world.size > 1 and getattr(iterator, "_lockstep_own", False)
+def is_own(iterated, calls=None):
+    """Does this iterator, or data set, give this rank's part?  `calls`: those that a function's argument may come from."""
+    if world.size == 1:
+        return False
+    if hasattr(iterated, "_lockstep_own"):
+        return iterated._lockstep_own
+    is_dataset = isinstance(iterated, tf.data.Dataset)
+    if is_dataset and kind_of(iterated) != "Variant":
+        return mark.is_partitioned(iterated) or any(is_own(item, calls) for item in iterated._inputs())
+    given = current.given(tf.data.Dataset if is_dataset else tf.data.Iterator, iterated.element_spec, calls)
+    return any(is_own(item, earlier) for item, earlier in given)
 
 
 def note(iterator, dataset):
     """An iterator of this data set was made."""
-    iterator._lockstep_own = mark.is_partitioned(dataset)
+    iterator._lockstep_own = is_own(dataset)
 
 
 def part_of(batch):

@@ -20,7 +20,7 @@ model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, activation="
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 optimizer = keras.optimizers.SGD(0.1)
 
-if {"loop", "function", "inside"} & set(sys.argv):
+if {"loop", "function", "inside", "given", "next"} & set(sys.argv):
     def train(batch_x, batch_y):
         with tf.GradientTape() as tape:
             value = loss(batch_y, model(batch_x))
@@ -33,10 +33,26 @@ if {"loop", "function", "inside"} & set(sys.argv):
         for batch_x, batch_y in data:
             train(batch_x, batch_y)
 
+    @tf.function
+    def epoch_of(batches):
+        for batch_x, batch_y in batches:
+            train(batch_x, batch_y)
+
+    @tf.function
+    def train_next(batches):
+        train(*next(batches))
+
     if "inside" in sys.argv:
         epoch = tf.function(epoch)
     for _ in range(3):
-        epoch()
+        if "given" in sys.argv:
+            epoch_of(data.prefetch(1))
+        elif "next" in sys.argv:
+            iterator = iter(data)
+            for _ in range(len(data)):
+                train_next(iterator)
+        else:
+            epoch()
 else:
     model.compile(optimizer, loss, metrics=["accuracy"], run_eagerly="eager" in sys.argv)
     history = model.fit(data.map(lambda a, b: (a * 2.0, b)), epochs=3, verbose=0)
