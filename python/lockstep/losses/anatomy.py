@@ -38,8 +38,8 @@ class Anatomy:
     def _begin(self, rows, others=()):
         self.kinds, self.feeds_rows, self.sizes = {}, False, Sizes()
         for tensor in rows:
-            self.sizes.note(tensor, [NUMBER_OF_ROWS] + [None] * (tensor.shape.rank - 1))
-        self.has_named_rows = all(dimension(tensor, 0) is None for tensor in rows)
+            self.sizes.note(tensor, [NUMBER_OF_ROWS] + [None] * ((tensor.shape.rank or 1) - 1))
+        self.has_named_rows = all(tensor.shape.rank is None or dimension(tensor, 0) is None for tensor in rows)
         self._inputs = {tensor.name: Rows() for tensor in rows} | dict(others)
 
     def _follow(self, graph, given, results):
@@ -79,7 +79,7 @@ class Anatomy:
 
     def _enter(self, op, made):
         for tensor, state in zip(op.outputs, made):
-            if isinstance(state, Rows) and not state.axis < rank_of(tensor):
+            if isinstance(state, Rows) and tensor.shape.rank is not None and state.axis >= tensor.shape.rank:
                 raise Unclear(f"{op.type}: rows of unknown shape")
             self._states[tensor.name] = state
 

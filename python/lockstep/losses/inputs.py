@@ -25,7 +25,7 @@ def of_graph(graph):
         others = whole | {tensor.name: state for tensor, state in found if not isinstance(state, Rows)} | _captured(graph)
         return [tensor for tensor, state in found if isinstance(state, Rows)], others
     captured = {inner.name for _, inner in graph.captures}
-    arguments = [tensor for tensor in graph.inputs if tensor.name not in captured]
+    arguments = [tensor for tensor in graph.inputs if tensor.dtype != tf.resource and tensor.name not in captured]
     others = _captured(graph)
     given = _given_for(graph, arguments)
     if given is None:  # nobody knows what they are
@@ -45,7 +45,8 @@ def _given_for(graph, arguments):
     """The tensors, eager or of the graphs around, that the function was called with; None: it is not known which call it is."""
     around = list(current.graphs_around(graph))[1:]
     for _, call in reversed(current.called):
-        given = [item for item in tf.nest.flatten(call, expand_composites=True) if tf.is_tensor(item) or isinstance(item, (np.ndarray, tf.Variable))]
+        given = [item for item in tf.nest.flatten(call, expand_composites=True)
+                 if isinstance(item, np.ndarray) or (tf.is_tensor(item) and not isinstance(item, tf.Variable) and item.dtype != tf.resource)]
         if len(given) == len(arguments) and all(_may_be(*pair) and _is_outside(pair[0], around) for pair in zip(given, arguments)):
             return given
     return None
@@ -57,8 +58,6 @@ def _is_outside(tensor, graphs):
 
 
 def _may_be(given, placeholder):
-    if isinstance(given, tf.Variable):
-        return placeholder.dtype == tf.resource
     return placeholder.dtype == given.dtype and placeholder.shape.is_compatible_with(given.shape)
 
 
@@ -71,9 +70,7 @@ def _states_of(tensors):
     others = [tensor for tensor in tensors if hasattr(tensor, "_lockstep_part")] or [tensor for tensor in tensors if len(tensor.shape)]
     states = []
     for tensor in tensors:
-        if isinstance(tensor, tf.Variable):
-            states.append(Fixed())
-        elif isinstance(tensor, EagerTensor) and noted is not None:
+        if isinstance(tensor, EagerTensor) and noted is not None:
             states.append(next(eager))
         elif isinstance(tensor, tf.Tensor) and not isinstance(tensor, EagerTensor):
             states.append(next(found))

@@ -28,7 +28,7 @@ class Look(anatomy.Anatomy):
         """`others`: what other tensors are, by their names.  is_slice: the rows are some of those of the batch, whose number no script knows but from
         their shape.  is_second: constants with equal rows, as many as the batch has, are rows, too (the state of an LSTM at first)."""
         self.problem, self._is_slice, self._is_second, self._callers, self._graph = None, is_slice, is_second, (), graph
-        self._number_of_rows = dimension(rows[0], 0) if rows else None
+        self._number_of_rows = dimension(rows[0], 0) if rows and rows[0].shape.rank else None
         self._rows = rows
         self._begin(rows, others)
 
@@ -130,7 +130,7 @@ class Look(anatomy.Anatomy):
             raise Unclear("a gradient of the script's own")
         if op.outputs and op.outputs[0].name in self._settled:
             self._states[op.outputs[0].name] = self._brought_to_mean(op)
-        elif op.type == "Placeholder" and op.outputs[0].name in self._given:
+        elif op.type == "Placeholder" and (op.outputs[0].name in self._given or op.outputs[0].dtype == tf.resource):
             self._states[op.outputs[0].name] = Fixed()
         elif op.type == "Const" and self._is_of_shape(op):
             self._states[op.outputs[0].name] = self._shape_in(op)
