@@ -32,7 +32,7 @@ def _put_hooks_in_place():
     from lockstep import audit, following, hooks, means, randomness, reports, seeds, summary, variables
     from lockstep.effects import clean_graphs, databases, files, output, records, saves, trackers, v1_files
     from lockstep.frontends import applied, tape, v1, while_loops
-    from lockstep.losses import calls, figures, looks, replay
+    from lockstep.losses import calls, counts, figures, looks, replay
     from lockstep.restart import fits
     from lockstep.slices import loops, order
     hooks.attach()
@@ -44,6 +44,7 @@ def _put_hooks_in_place():
     reports.attach()
     figures.attach()
     calls.attach()
+    counts.attach()
     replay.attach()
     looks.attach()
     means.attach()  # outside of the hook of figures: it looks who calls

@@ -2,12 +2,36 @@
 """Numbers of rows, the shapes of rows, and what is made with them: ones, noise, a number for each row."""
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import array_ops
 
+from lockstep import hooks
 from lockstep.losses.elementwise import ELEMENTWISE
 from lockstep.losses.states import (Count, Figure, Fixed, Positions, Rows, Shape, Unclear, constant, dimension, means, need_fixed, only, rank_of)
 
 ROWS = "rows"  # the name of their number
 MOST_STEPS_BACK = 20  # to find out whether all rows of a tensor are alike
+
+
+def attach():
+    """tf.shape and tf.size of what has a known shape are constants; whose they are is noted."""
+    for name in ("shape_internal", "size_internal"):
+        @hooks.wrap(array_ops, name)
+        def measure(original, input, *args, **kwargs):
+            return noted(original(input, *args, **kwargs), input)
+
+
+def noted(measured, tensor):
+    if isinstance(measured, tf.Tensor) and not isinstance(measured, EagerTensor) and measured.op.type == "Const" and isinstance(tensor, tf.Tensor):
+        measured.graph._lockstep_measured = getattr(measured.graph, "_lockstep_measured", {}) | {measured.name: tensor}
+    return measured
+
+
+def of_measured(measured, tensor, state):
+    """What the constant shape, or number of elements, of a tensor is."""
+    if measured.shape.rank == 1:
+        return _shape_of(tensor, state)
+    return Count(None, None) if isinstance(state, Rows) and state.mask is None else Fixed()
 
 
 def computed(anatomy, op, states):

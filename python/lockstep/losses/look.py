@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from lockstep import xla
 from lockstep.losses import anatomy, calls, counts
-from lockstep.losses.sizes import ONE, Sizes
-from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, only
+from lockstep.losses.sizes import Sizes
+from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, joined, only
 
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
@@ -73,8 +73,11 @@ class Look(anatomy.Anatomy):
             elif any(map(calls.has_assigning, calls.graphs_of(op))):
                 calling.append(op)
         values = [[tensor for tensor in op.inputs if tensor.dtype != tf.resource] for op in assigning] + [list(op.inputs) for op in calling]
-        states = iter(self._follow(graph, given, sum(values, [])))
+        round_again = [list(op.outputs) if op.type in calls.LOOPS else [] for op in calling]  # what a loop's body is given later
+        states = iter(self._follow(graph, given, sum(values + round_again, [])))
         found = [[next(states) for _ in tensors] for tensors in values]
+        for of_op, later in zip(found[len(assigning):], round_again):
+            of_op[:] = [joined([state, next(states)]) for state in of_op] if later else of_op
         for op, of_op in zip(assigning, found):
             if not only(of_op, Fixed):
                 self._find(KEPT, op)
@@ -97,7 +100,14 @@ class Look(anatomy.Anatomy):
         """A loss of Keras is brought to a mean, whatever is done between its rows and that; what the engine gives is the same on all ranks."""
         if _is_agreed(op):
             return ()
+        if op.type == "Const" and self._measured_by(op) is not None:
+            return [self._measured_by(op)]
         return self._settled.get(op.outputs[0].name, op.inputs) if op.outputs else op.inputs
+
+    def _measured_by(self, op):
+        """The tensor whose shape this constant is."""
+        tensor = getattr(op.graph, "_lockstep_measured", {}).get(op.outputs[0].name)
+        return tensor if tensor is not None and tensor.graph is op.graph else None
 
     def name_of(self, op):
         return "/".join((*self._callers, op.name))
@@ -120,6 +130,7 @@ class Look(anatomy.Anatomy):
             self._states.update({tensor.name: Fixed() if is_count else Unknown(reason) for tensor in op.outputs})
         if self.feeds_rows and not is_normalisation:
             self._find(FEEDS, op)
+            self._states.update({tensor.name: Unknown(op) for tensor in op.outputs})
         self.feeds_rows |= before
         for tensor in op.outputs:
             if is_normalisation and isinstance(self._states[tensor.name], Figure):
@@ -132,8 +143,11 @@ class Look(anatomy.Anatomy):
             self._states[op.outputs[0].name] = self._brought_to_mean(op)
         elif op.type == "Placeholder" and (op.outputs[0].name in self._given or op.outputs[0].dtype == tf.resource):
             self._states[op.outputs[0].name] = Fixed()
-        elif op.type == "Const" and self._is_of_shape(op):
-            self._states[op.outputs[0].name] = self._shape_in(op)
+        elif op.type == "Const" and self._measured_by(op) is not None:
+            tensor = self._measured_by(op)
+            self._states[op.outputs[0].name] = counts.of_measured(op.outputs[0], tensor, self._states[tensor.name])
+        elif op.type == "Const" and self._may_be_number_of_rows(op):
+            self._states[op.outputs[0].name] = Count(None, None)
         else:
             super()._pass(op)
             if self._is_second and len(op.outputs) == 1 and isinstance(self._states[op.outputs[0].name], Fixed):
@@ -154,22 +168,12 @@ class Look(anatomy.Anatomy):
             return Figure(False)
         return Figure(True)
 
-    def _is_of_shape(self, op):
-        """tf.shape and tf.size of what has a known shape are constants of that name; the gradient of a mean over rows has one with their number."""
-        name, value = op.name.rpartition("/")[2], tf.get_static_value(op.outputs[0])
-        if GOING_BACK in op.name and value.ndim == 0 and (self._number_of_rows or 0) > 1:
-            return value.dtype.kind in "if" and value >= self._number_of_rows and value % self._number_of_rows == 0
-        if name.startswith("Shape"):
-            return value.ndim == 1 and self._number_of_rows in value.tolist()
-        return name.startswith("Size") and value.ndim == 0 and self._number_of_rows and value % self._number_of_rows == 0
-
-    def _shape_in(self, op):
-        """The first number that is that of the rows is taken for it."""
+    def _may_be_number_of_rows(self, op):
+        """The gradient of a mean over rows is divided by their number, or a multiple of it."""
+        if GOING_BACK not in op.name or (self._number_of_rows or 0) < 2 or op.outputs[0].shape.rank != 0:
+            return False
         value = tf.get_static_value(op.outputs[0])
-        if value.ndim == 0:
-            return Count(None, None)
-        place = value.tolist().index(self._number_of_rows)
-        return Shape(tuple(Count(ONE, ONE) if i == place else Fixed() for i in range(value.size)))
+        return value.dtype.kind in "if" and value >= self._number_of_rows and value % self._number_of_rows == 0
 
     def _compute(self, op, states):
         if op.type in calls.TYPES:
@@ -210,7 +214,7 @@ class Look(anatomy.Anatomy):
         """Which way is taken follows from this."""
         if isinstance(state, Figure):
             self._find(OTHER, op)
-        elif not isinstance(state, (Fixed, Count)):
+        if not isinstance(state, Fixed):
             raise Unclear(op.type)
 
     def _figure_of_figures(self, op, states):

@@ -58,7 +58,7 @@ def train(name, step_of, width):
     data = tf.data.Dataset.from_tensor_slices((numbers.normal(size=(23, width)), numbers.normal(size=(23, 3)))).batch(BATCH)
     weights, kept = tf.Variable(numbers.normal(size=(width, 3)) / width), tf.Variable(np.zeros(()))
     step = step_of(weights, kept)
-    if "function" in sys.argv:
+    if "function" in sys.argv and step_of is not centred_before:
         step = tf.function(step)
     for _ in range(2):
         for x, y in data:
@@ -96,7 +96,9 @@ def beside_its_average(weights, kept):
 
 
 def centred_before(weights, kept):
+    """Eagerly, before the function is called that trains."""
     inner = plain(lambda true, out: tf.reduce_mean((true - out) ** 2))(weights, kept)
+    inner = tf.function(inner) if "function" in sys.argv else inner
     return lambda x, y: inner(x - tf.reduce_mean(x, axis=0), y)
 
 
