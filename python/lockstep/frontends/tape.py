@@ -23,10 +23,11 @@ def attach():
     @hooks.wrap(backprop.GradientTape, "gradient")
     def gradient(original, self, target, sources, output_gradients=None, *args, **kwargs):
         flat_sources = tf.nest.flatten(sources)
-        is_of_weights = all(map(gradients.is_variable, flat_sources)) and not getattr(_local, "in_jacobian", False)
-        if output_gradients is None and is_of_weights:
-            _look_at(target)
-            output_gradients = _for_rows(target)
+        are_weights = [] if getattr(_local, "in_jacobian", False) else list(map(gradients.is_variable, flat_sources))
+        if any(are_weights):
+            is_plain = output_gradients is None and all(are_weights)
+            _look_at(target if is_plain else lambda: _as_one_number(target, output_gradients))
+            output_gradients = _for_rows(target) if is_plain else output_gradients
         with means.off(), replay.going_back():
             grads = original(self, target, sources, output_gradients, *args, **kwargs)
         if getattr(_local, "in_jacobian", False):
@@ -51,10 +52,18 @@ def attach():
                 _local.in_jacobian = False
 
 
+def _as_one_number(target, output_gradients):
+    """What is differentiated, if the script says what the tape starts from, or takes a gradient of rows by inputs, too."""
+    flat = [tensor for tensor in tf.nest.flatten(target) if tf.is_tensor(tensor)]
+    factors = tf.nest.flatten(output_gradients) if output_gradients is not None else [None] * len(flat)
+    return [tf.reduce_sum(tensor if factor is None else tensor * factor) for tensor, factor in zip(flat, factors)]
+
+
 def _look_at(target):
-    """Batches stay whole where the mean of the slices' losses is not that of the batch."""
-    if not looks.is_on():
+    """Batches stay whole where the mean of the slices' losses is not that of the batch.  A function makes the target, where it is looked at."""
+    if not looks.is_on() or (tf.executing_eagerly() and not replay.is_noting() and not replay.is_full()):
         return
+    target = target() if callable(target) else target
     if current.has_part():
         if steps.is_sliced() or looks.is_noting():
             looks.decide(target)

@@ -141,6 +141,7 @@ class Anatomy:
     def one_kind(self, rows):
         """What these are, which go together place by place."""
         first, *others = (state._replace(before=self.sizes.now(state.before), after=self.sizes.now(state.after)) for state in rows)
+        first = first._replace(is_made=all(state.is_made for state in rows))
         for other in others:
             if other.axis != first.axis:
                 raise AllWithAll("all rows with all rows")
@@ -177,8 +178,10 @@ class Anatomy:
             if self.kinds.setdefault(name, kind) != kind:
                 raise Unclear("a sum that is used in two ways")
 
-    def total(self, op):
-        """The sum over the rows that this operator takes."""
+    def total(self, op, rows):
+        """The sum over these rows that the operator takes."""
+        if rows.is_made or rows.mask is not None and op.type != "Sum":
+            raise Unclear(f"{op.type} over some rows")
         return Figure(False, frozenset([self.name_of(op)]))
 
 

@@ -40,17 +40,21 @@ def computed(anatomy, op, states):
         size = anatomy.sizes.in_scalar(op.outputs[0])
         if size is not None and ROWS not in size.names:
             return Fixed()  # rows x columns / rows
-    if only(states, Count, Fixed) and op.type in ("Cast", "Mul", "RealDiv") and isinstance(states[0], Count) and only(states[1:], Fixed):
-        return states[0] if op.type == "Cast" else Count(None, None)
+    if op.type == "Cast" and isinstance(states[0], (Count, Shape)) and not _is_lossy(op.inputs[0].dtype, op.outputs[0].dtype):
+        return states[0]
+    if only(states, Count, Fixed) and op.type in ("Mul", "RealDiv") and isinstance(states[0], Count) and only(states[1:], Fixed):
+        return Count(None, None)
     if op.type == "Mul" and isinstance(states[0], Fixed) and isinstance(states[1], Count):
         return Count(None, None)
     if only(states, Positions, Fixed) and op.type == "Cast":
         return states[0]
-    if only(states, Shape, Count, Fixed) and op.type == "Cast":
-        return states[0]
     if only(states, Shape, Count, Fixed) and op.outputs[0].dtype.is_integer:
         return Shape((None,) * ((dimension(op.outputs[0], 0) or 1) if op.outputs[0].shape.rank else 1))
     raise Unclear(f"{op.type} of {[type(state).__name__ for state in states]}")
+
+
+def _is_lossy(before, after):
+    return after == tf.bool or (before.is_floating and after.is_integer)
 
 
 @means("Rank")
@@ -187,7 +191,11 @@ def places_of_gradients(anatomy, op, states):
     """What they are is read from the sizes, where they are used."""
     if not only(states, Shape, Fixed):
         raise Unclear(op.type)
-    return [Shape((None,)) for _ in op.outputs]
+    if op.type == "BroadcastGradientArgs":
+        return [Shape((None,)) for _ in op.outputs]
+    place = int(constant(op.inputs[0]))
+    is_fixed = all(isinstance(state, Fixed) or isinstance(state.entries[place], Fixed) for state in states[1:])
+    return [Fixed() if is_fixed else Shape((None,)) for _ in op.outputs]
 
 
 @means("DynamicStitch")
@@ -223,8 +231,15 @@ def fixed(anatomy, op, states):
     return [Fixed()] * len(op.outputs)
 
 
-def is_alike(tensor, steps=MOST_STEPS_BACK):
+def is_alike(tensor, steps=MOST_STEPS_BACK, found=None):
     """Are all its elements equal, or drawn alike?  It may have any number of rows then."""
+    found = {} if found is None else found
+    if tensor.name not in found:
+        found[tensor.name] = _is_alike(tensor, steps, found)
+    return found[tensor.name]
+
+
+def _is_alike(tensor, steps, found):
     op = tensor.op
     if op.type in ("Fill", "ZerosLike", "OnesLike", *_RANDOM, *_OF_A_GENERATOR):
         return True
@@ -233,4 +248,4 @@ def is_alike(tensor, steps=MOST_STEPS_BACK):
         return value is not None and value.size > 0 and bool(np.all(value == value.flat[0]))
     is_passed = op.type in ELEMENTWISE or op.type in ("Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "Tile", "BroadcastTo", "Sum", "Mean")
     sources = op.inputs[:1] if op.type in ("Reshape", "ExpandDims", "Tile", "BroadcastTo", "Sum", "Mean") else op.inputs
-    return steps > 0 and is_passed and all(is_alike(source, steps - 1) or source.shape.rank == 0 for source in sources)
+    return steps > 0 and is_passed and all(source.shape.rank == 0 or is_alike(source, steps - 1, found) for source in sources)

@@ -6,6 +6,8 @@
         step(x, y, rate)                        its arguments are those; rate was made before the batch came: fixed
 
 A function in another one gets symbolic tensors, and captures some: what those are is asked of the graph around it."""
+import inspect
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
@@ -44,12 +46,22 @@ def _captured(graph):
 def _given_for(graph, arguments):
     """The tensors, eager or of the graphs around, that the function was called with; None: it is not known which call it is."""
     around = list(current.graphs_around(graph))[1:]
-    for _, call in reversed(current.called):
-        given = [item for item in tf.nest.flatten(call, expand_composites=True)
+    for function, call in reversed(current.called):
+        given = [item for item in tf.nest.flatten(_in_order(function, *call), expand_composites=True)
                  if isinstance(item, np.ndarray) or (tf.is_tensor(item) and not isinstance(item, tf.Variable) and item.dtype != tf.resource)]
         if len(given) == len(arguments) and all(_may_be(*pair) and _is_outside(pair[0], around) for pair in zip(given, arguments)):
             return given
     return None
+
+
+def _in_order(function, args, kwargs):
+    """Arguments in the order of the function's parameters."""
+    try:
+        names = list(inspect.signature(function.python_function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    place = {name: i for i, name in enumerate(names)}
+    return args, [kwargs[name] for name in sorted(kwargs, key=lambda name: (place.get(name, len(names)), name))]
 
 
 def _is_outside(tensor, graphs):

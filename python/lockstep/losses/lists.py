@@ -9,7 +9,8 @@ from lockstep.losses.states import NOTHING, Figure, Fixed, List, Rows, Unclear, 
 
 @means("TensorListReserve", "EmptyTensorList")
 def new(anatomy, op, states):
-    return NOTHING  # its shape and its length may be anything: they hold nothing of a row
+    need_fixed(op, states[1:])  # the number of its items; their shape may be that of rows
+    return NOTHING
 
 
 @means("TensorListFromTensor")
@@ -86,6 +87,7 @@ def resized(anatomy, op, states):
 
 @means("TensorArrayV3")
 def new_array(anatomy, op, states):
+    need_fixed(op, states)
     return [Fixed(), NOTHING]
 
 

@@ -2,12 +2,13 @@
 """Is the target of a gradient a mean over the rows of the batch?  Only what is known to be one is: an operator that nobody knows, between
 the rows and the target, is a problem like a sum."""
 import copy
+import re
 
 import tensorflow as tf
 
 from lockstep import xla
 from lockstep.losses import anatomy, calls, counts
-from lockstep.losses.sizes import Sizes
+from lockstep.losses.sizes import Sizes, known
 from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, joined, only
 
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
@@ -17,6 +18,9 @@ KEPT = "kept in a variable, and made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 GOING_BACK = "gradient_tape"  # name scope of inner gradients
 COUNTING = "lockstep_metric"  # name scope of sums that are put together later: see metrics.py
+
+
+_IN_NORMALISATION = re.compile(rf"(^|/){NORMALISATION}(_\d+)?/")
 
 
 class Look(anatomy.Anatomy):
@@ -68,7 +72,7 @@ class Look(anatomy.Anatomy):
     def _judge_assigned(self, graph, given):
         assigning, calling = [], []
         for op in graph.get_operations():
-            if calls.assigns(op) and not any(scope in op.name for scope in (NORMALISATION, COUNTING)):
+            if calls.assigns(op) and not _IN_NORMALISATION.search(op.name) and COUNTING not in op.name:
                 assigning.append(op)
             elif any(map(calls.has_assigning, calls.graphs_of(op))):
                 calling.append(op)
@@ -117,7 +121,7 @@ class Look(anatomy.Anatomy):
 
     def _pass(self, op):
         before, self.feeds_rows = self.feeds_rows, False
-        is_normalisation = NORMALISATION in op.name
+        is_normalisation = _IN_NORMALISATION.search(op.name) is not None
         try:
             self._understand(op)
         except AllWithAll:
@@ -139,6 +143,8 @@ class Look(anatomy.Anatomy):
     def _understand(self, op):
         if op.outputs and op.outputs[0].name in self._distrusted:
             raise Unclear("a gradient of the script's own")
+        if op.type not in calls.TYPES and _has_other_gradient(op):
+            raise Unclear("a gradient of the script's own")
         if op.outputs and op.outputs[0].name in self._settled:
             self._states[op.outputs[0].name] = self._brought_to_mean(op)
         elif op.type == "Placeholder" and (op.outputs[0].name in self._given or op.outputs[0].dtype == tf.resource):
@@ -156,7 +162,7 @@ class Look(anatomy.Anatomy):
     def _as_made_rows(self, tensor):
         """What has as many rows as the batch, all of them equal."""
         has_rows = (tensor.shape.rank or 0) > 1 and dimension(tensor, 0) == self._number_of_rows
-        return Rows() if has_rows and counts.is_alike(tensor) else Fixed()
+        return Rows(is_made=True) if has_rows and counts.is_alike(tensor) else Fixed()
 
     def _brought_to_mean(self, op):
         states = [self._states[tensor.name] for tensor in self.inputs_of(op)]
@@ -178,9 +184,19 @@ class Look(anatomy.Anatomy):
     def _compute(self, op, states):
         if op.type in calls.TYPES:
             return self._called(op, states)
+        if op.type in ("Mul", "RealDiv", "DivNoNan", "Div") and any(map(self._is_number_of_rows, op.inputs)) and any(
+                isinstance(state, Rows) or (isinstance(state, Figure) and not state.totals) for state in states):
+            raise Unclear("scaled by what may be the number of rows")
         if _is_agreed(op):
             return [Fixed()] * len(op.outputs)
         return super()._compute(op, states)
+
+    def _is_number_of_rows(self, tensor):
+        """May this constant be it?  Where a function is traced for a known number, len(x) is a number like any other."""
+        if tensor.shape.rank != 0 or (self._number_of_rows or 0) < 2 or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
+            return False
+        value = known(tensor)
+        return value is not None and any(abs(float(value) / number - 1) < 1e-6 for number in (self._number_of_rows, 1 / self._number_of_rows))
 
     def _called(self, op, states):
         """What an operator gives that calls functions.  What nobody uses is not looked at, but in a loop, where one thing follows from
@@ -224,6 +240,14 @@ class Look(anatomy.Anatomy):
             if number is not None and number.ndim == 0 and number == self._number_of_rows:
                 return Figure(True)
         return super()._figure_of_figures(op, states)
+
+
+def _has_other_gradient(op):
+    """Has the script replaced its gradient?  tf.custom_gradient, which libraries use, too, is looked after in looks.py."""
+    try:
+        return not op.get_attr("_gradient_op_type").startswith(b"CustomGradient-")
+    except ValueError:
+        return False
 
 
 def _is_agreed(op):

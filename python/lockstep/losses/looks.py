@@ -105,6 +105,7 @@ def problem_of_variables():
 
 def _look_at_variables():
     if tf.executing_eagerly():
+        _need_room()
         return replay.look_at_variables()
     graph = tf.compat.v1.get_default_graph()
     return Look(graph, *inputs.of_graph(graph)).judge_variables()
@@ -137,8 +138,7 @@ def _look_in_graph(rows, target):
 
 def _look_at(target):
     if tf.executing_eagerly():
-        if replay.is_full():
-            raise RuntimeError(f"more than {replay.MOST_OPERATORS} operators")
+        _need_room()
         return replay.look_of(target)
     if not isinstance(target, tf.Tensor) or not target.graph.building_function:
         return None
@@ -149,6 +149,11 @@ def _look_at(target):
     part = current.now()
     is_slice = current.has_part() and part.is_static and part.count != part.total
     return Look(target.graph, rows, others, is_slice).judge(target)
+
+
+def _need_room():
+    if replay.is_full():
+        raise RuntimeError(f"more than {replay.MOST_OPERATORS} operators, or {replay.MOST_LOOKS} gradients, with one batch")
 
 
 def _place(frames):

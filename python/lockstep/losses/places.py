@@ -31,6 +31,12 @@ def reshape(anatomy, op, states):
     return reshaped(anatomy, state, anatomy.sizes.of(op.inputs[0]), _sizes_after(anatomy, op), op.outputs[0])
 
 
+def _need_all(state):
+    """Of each part before the rows a mask leaves other rows."""
+    if state.mask is not None and state.before != ONE:
+        raise Unclear("some rows, more than once")
+
+
 def _sizes_after(anatomy, op):
     """None for one that is not known."""
     tensor = op.outputs[0]
@@ -43,6 +49,7 @@ def _sizes_after(anatomy, op):
 
 def reshaped(anatomy, state, before, after, tensor):
     state = anatomy.one_kind([state])
+    _need_all(state)
     after = [size and anatomy.sizes.now(size) for size in after]
     in_front, in_row = product(before[:state.axis] + [state.before]), product(before[state.axis + 1:] + [state.after])
     total = product(before)
@@ -52,7 +59,7 @@ def reshaped(anatomy, state, before, after, tensor):
     for axis in range(len(after)):
         first, last = quotient(in_front, product(after[:axis])), quotient(in_row, product(after[axis + 1:]))
         if first is not None and last is not None and (found is None or (first, last) == (ONE, ONE)) and after[axis] != ONE:
-            found = Rows(axis, first, last, state.mask)
+            found = state._replace(axis=axis, before=first, after=last)
     if found is None:
         raise Unclear("a shape that brings rows together")
     anatomy.sizes.note(tensor, after)
@@ -87,6 +94,7 @@ def expand_dims(anatomy, op, states):
 @means("Transpose", "ConjugateTranspose")
 def transpose(anatomy, op, states):
     state = states[0]
+    need_fixed(op, states[1:])
     if not isinstance(state, Rows):
         return _no_count(op, state)
     order = [int(place) for place in constant(op.inputs[1])]
@@ -109,11 +117,11 @@ def strided_slice(anatomy, op, states):
     state = states[0]
     if isinstance(state, Shape):
         return counts.part_of_shape(op, state)
+    need_fixed(op, states[1:])
     if isinstance(state, Rows):
         axis, sizes = _axis_after_slice(op, state.axis, anatomy.sizes.of(op.inputs[0]))
         anatomy.sizes.note(op.outputs[0], sizes)
         return state._replace(axis=axis)
-    need_fixed(op, states[1:])
     return _no_count(op, state)
 
 
@@ -172,6 +180,7 @@ def slice(anatomy, op, states):
     if isinstance(state, Shape):
         return counts.part_of_shape(op, state)
     if isinstance(state, Rows):
+        _need_fixed_beside(states[1:], state.axis)
         first, number = (anatomy.sizes.in_vector(tensor) for tensor in op.inputs[1:3])
         if first is None or number is None or first[state.axis] != ZERO:
             raise Unclear("rows by their position")
@@ -181,6 +190,15 @@ def slice(anatomy, op, states):
         return state
     need_fixed(op, states[1:])  # table[:number of rows] is not the same on all ranks
     return _no_count(op, state)
+
+
+def _need_fixed_beside(states, axis):
+    """Numbers for other dimensions than that of the rows must not depend on them."""
+    for state in states:
+        entries = state.entries if isinstance(state, Shape) else [state]
+        if not isinstance(state, (Shape, Fixed)) or (isinstance(state, Shape) and len(entries) <= axis) or \
+                any(not isinstance(entry, Fixed) for place, entry in enumerate(entries) if place != axis):
+            raise Unclear("a number that depends on the rows")
 
 
 @means("Unpack")
@@ -202,12 +220,14 @@ def unpack(anatomy, op, states):
 def split(anatomy, op, states):
     state, place, number = (states[1], op.inputs[0], len(op.outputs)) if op.type == "Split" else (states[0], op.inputs[2], 0)
     tensor = op.inputs[1 if op.type == "Split" else 0]
+    need_fixed(op, [other for other in states if other is not state])
     if isinstance(state, Shape):
         return counts.split(op, state)
     if not isinstance(state, Rows):
         return [_no_count(op, state)] * len(op.outputs)
     place = int(constant(place)) % rank_of(tensor)
     if place == state.axis:
+        _need_all(state)
         state = state._replace(before=quotient(state.before, Size(number)) if number else None)
         if state.before is None:
             raise Unclear("rows are taken apart")
@@ -253,8 +273,8 @@ def _of_figures(anatomy, op, states):
 
 @means("ConcatV2")
 def concat(anatomy, op, states):
-    *states, _ = states
-    tensors = list(op.inputs[:-1])
+    need_fixed(op, states[-1:])
+    states, tensors = states[:-1], list(op.inputs[:-1])
     if any(isinstance(state, (Shape, Count)) for state in states):
         return counts.shape_together(op, tensors, states)
     if any(isinstance(state, Positions) for state in states):
@@ -269,7 +289,7 @@ def concat(anatomy, op, states):
     if place != joined.axis:
         anatomy.sizes.note(op.outputs[0], [None if i == place else size for i, size in enumerate(anatomy.sizes.of(tensors[0]))])
         return joined
-    if not all_rows(states) or joined.mask is not None:
+    if not all_rows(states) or joined.mask is not None or len({(state.before, state.after) for state in states}) > 1:
         raise Unclear("rows above others")
     sizes = [product([Size(len(states)), size]) if i == place else size for i, size in enumerate(anatomy.sizes.of(tensors[0]))]
     anatomy.sizes.note(op.outputs[0], sizes)
@@ -285,10 +305,12 @@ def spread(anatomy, op, states):
     if not isinstance(state, Rows) or not isinstance(shape, (Fixed, Shape)):
         need_fixed(op, [shape])
         return _no_count(op, state)
+    shift = rank_of(op.outputs[0]) - rank_of(op.inputs[0])
+    _need_fixed_beside([shape], state.axis + shift)
     if op.type == "BroadcastTo":
-        shift = rank_of(op.outputs[0]) - rank_of(op.inputs[0])
         anatomy.sizes.note(op.outputs[0], sizes or [None] * rank_of(op.outputs[0]))
         return state._replace(axis=state.axis + shift)
+    _need_all(state)
     if sizes is None or sizes[state.axis] is None:
         raise Unclear("rows are repeated")
     return state._replace(before=product([sizes[state.axis], state.before]))
@@ -309,6 +331,8 @@ def pad(anatomy, op, states):
     if not isinstance(states[0], Rows):
         need_fixed(op, states[1:])
         return anatomy.figure_of(states) if isinstance(states[0], Figure) and op.type != "Pad" else _no_count(op, states[0])
+    if not only(states[1:2], Fixed, Shape):
+        raise Unclear("paddings that depend on the rows")
     if anatomy.sizes.in_paddings(op.inputs[1])[states[0].axis] != (ZERO, ZERO):
         raise Unclear("rows are put beside others")
     return states[0]
@@ -319,6 +343,7 @@ def blocks(anatomy, op, states):
     need_fixed(op, states[1:])
     if not isinstance(states[0], Rows):
         return _no_count(op, states[0])
+    _need_all(states[0])
     number = Size(int(constant(op.inputs[1]).prod()))
     before = product([states[0].before, number]) if op.type == "SpaceToBatchND" else quotient(states[0].before, number)
     if before is None or states[0].axis != 0:
@@ -351,7 +376,8 @@ def select(anatomy, op, states):
 def where(anatomy, op, states):
     if not isinstance(states[0], Rows) or op.inputs[0].shape.rank != 1 or states[0].mask is not None:
         raise Unclear("places of a mask")
-    return Indices(_origin(op.inputs[0]).name)
+    origin = _origin(op.inputs[0])
+    return Indices(f"{anatomy.name_of(origin.op)}:{origin.value_index}", states[0].before, states[0].after)
 
 
 def _origin(tensor):
@@ -374,7 +400,8 @@ def gather(anatomy, op, states):
     if isinstance(params, Shape):
         return counts.picked(op, params)
     if isinstance(params, Rows) and isinstance(indices, Indices):
-        if axis != 0 or batch != 0 or params.axis != 0 or params.mask is not None:
+        is_same = (params.axis, params.before, params.after, params.mask) == (0, indices.before, indices.after, None)
+        if axis != 0 or batch != 0 or not is_same:
             raise Unclear("rows are picked")
         return params._replace(mask=indices.mask)
     if batch:

@@ -66,9 +66,9 @@ def contracted(anatomy, op, states, labels, output):
     anatomy.note_use(states, "sum")
     if label in output:
         return found._replace(axis=output.index(label))
-    if found.mask is not None or any(isinstance(state, Figure) for state in states):
-        raise Unclear("a product over some rows")
-    return anatomy.total(op)
+    if any(isinstance(state, Figure) for state in states):
+        raise Unclear("a product over rows with a figure of them")
+    return anatomy.total(op, found)
 
 
 @means("SparseTensorDenseMatMul", "SparseToDense")
@@ -120,8 +120,8 @@ def cross_entropy(anatomy, op, states):
 _FROM_ROWS = {  # the inputs that must be rows, if one is; the others must be fixed
     **dict.fromkeys("""AdjustContrastv2 AdjustHue AdjustSaturation AvgPool AvgPool3D Conv2D Conv3D DepthToSpace DepthwiseConv2dNative Dilation2D
         ExtractGlimpse ExtractGlimpseV2 ExtractImagePatches ExtractVolumePatches ImageProjectiveTransformV2 ImageProjectiveTransformV3 LRN MaxPool MaxPool3D MaxPoolV2
-        ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate SpaceToDepth FractionalAvgPool FractionalMaxPool
-        AudioSpectrogram Mfcc""".split(), (0,)),
+        ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate SpaceToDepth FractionalAvgPool
+        FractionalMaxPool""".split(), (0,)),
     **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGrad", "MaxPool3DGradGrad", "LRNGrad"), (0, 1, 2)),
     **dict.fromkeys(("ResizeBilinearGrad", "ResizeBicubicGrad"), (0, 1)), "ResizeNearestNeighborGrad": (0,), "Dilation2DBackpropInput": (0, 2),
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), (1,)),
@@ -136,15 +136,17 @@ def picture_by_picture(anatomy, op, states):
     shape = op.type.endswith(("BackpropInput", "BackpropInputV2")) or op.type in ("AvgPoolGrad", "AvgPool3DGrad")
     if shape:  # the first input is the shape of the rows
         others = others[1:]
+    if op.type.startswith("Adjust") and rank_of(op.inputs[0]) < 4:  # one picture
+        raise Unclear(op.type)
     if op.type.startswith("ImageProjectiveTransform"):  # one for all pictures, or one for each
         others = [state for state in others if state != states[0]]
-    if all_rows(of_rows) and len(set(of_rows)) == 1 and of_rows[0].axis == 0:
+    if all_rows(of_rows) and anatomy.one_kind(of_rows).axis == 0:
         if any(isinstance(state, Figure) for state in others):
             anatomy.feeds_rows = True
             anatomy.note_use(others, "sum")
         elif not only(others, Fixed):
             raise Unclear(op.type)
-        return [of_rows[0]] * len(op.outputs)
+        return [anatomy.one_kind(of_rows)] * len(op.outputs)
     if any(isinstance(state, Figure) for state in states) and only(states, Figure, Fixed):
         return [anatomy.figure_of(states)] * len(op.outputs)
     need_fixed(op, states)
@@ -164,8 +166,9 @@ def crop(anatomy, op, states):
 def reversed_sequence(anatomy, op, states):
     sequences, lengths = states
     if isinstance(sequences, Rows):
-        is_own = isinstance(lengths, Fixed) or (lengths == Rows(0, sequences.before, sequences.after) and op.get_attr("batch_dim") == sequences.axis)
-        if op.get_attr("seq_dim") == sequences.axis or not is_own or not isinstance(lengths, (Rows, Fixed)):
+        is_own = isinstance(lengths, Rows) and lengths == Rows(0, sequences.before, sequences.after) and op.get_attr("batch_dim") == sequences.axis
+        is_same = isinstance(lengths, Fixed) and op.get_attr("batch_dim") != sequences.axis
+        if op.get_attr("seq_dim") == sequences.axis or not (is_own or is_same):
             raise Unclear(op.type)
         return sequences
     need_fixed(op, states)
@@ -174,8 +177,8 @@ def reversed_sequence(anatomy, op, states):
 
 @means("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter")
 def filter_gradient(anatomy, op, states):
-    if all_rows([states[0], states[2]]) and states[0] == states[2] and states[0].axis == 0 and states[0].mask is None:
-        return anatomy.total(op)
+    if all_rows([states[0], states[2]]) and anatomy.one_kind([states[0], states[2]]).axis == 0:
+        return anatomy.total(op, anatomy.one_kind([states[0], states[2]]))
     need_fixed(op, states)
     return Fixed()
 
@@ -211,7 +214,7 @@ def matrix_by_matrix(anatomy, op, states):
         raise Unclear(op.type)
     rank = max(rank_of(tensor) for tensor in op.inputs)
     if op.type in ("MatrixSolve", "MatrixTriangularSolve") and isinstance(states[0], Fixed) and states[1].axis == rank_of(op.inputs[1]) - 1:
-        return states[1]  # column by column
+        return states[1]._replace(axis=rank - 1)  # column by column
     shifts = [rank - rank_of(tensor) if rank_of(tensor) >= inner else rank for tensor in op.inputs]
     found = anatomy.one_kind([state._replace(axis=state.axis + shift) for state, shift in zip(states, shifts) if isinstance(state, Rows)])
     for tensor, state, shift in zip(op.inputs, states, shifts):

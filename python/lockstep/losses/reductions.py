@@ -10,10 +10,11 @@ def reduced(anatomy, op, states):
         return state if op.type in ("Sum", "Mean") else anatomy.figure_of([state])
     if isinstance(state, Shape) and op.type == "Prod":
         return _multiplied(state)
-    if isinstance(state, Fixed):
-        return Fixed()
     if not isinstance(state, Rows):
-        raise Unclear(op.type)
+        need_fixed(op, states)
+        return Fixed()
+    if op.inputs[1].op.type != "BroadcastGradientArgs":
+        need_fixed(op, states[1:])
     axes = axes_of(anatomy, op)
     is_kept = op.type not in ("ArgMax", "ArgMin") and op.get_attr("keep_dims")
     anatomy.sizes.note(op.outputs[0], [None if place in axes else size for place, size in enumerate(anatomy.sizes.of(tensor))
@@ -23,7 +24,7 @@ def reduced(anatomy, op, states):
     if op.type not in ("Sum", "Mean") or (op.type == "Mean" and not tensor.dtype.is_floating):
         return anatomy.over_rows(op)
     if op.type == "Sum":
-        return anatomy.total(op)
+        return anatomy.total(op, state)
     anatomy.kinds[anatomy.name_of(op)] = MEAN if state.mask is None else MEAN_OF_SOME
     return Figure(state.mask is None)
 
@@ -59,14 +60,14 @@ def _multiplied(shape):
 
 @means("L2Loss")
 def half_of_squares(anatomy, op, states):
-    return anatomy.total(op) if isinstance(states[0], Rows) and states[0].mask is None else _of_one(anatomy, op, states)
+    return anatomy.total(op, states[0]) if isinstance(states[0], Rows) else _of_one(anatomy, op, states)
 
 
 @means("BiasAddGrad")
 def bias_gradient(anatomy, op, states):
     place = rank_of(op.inputs[0]) - 1 if op.get_attr("data_format") == b"NHWC" else 1
-    if isinstance(states[0], Rows) and states[0].axis != place and states[0].mask is None:
-        return anatomy.total(op)
+    if isinstance(states[0], Rows) and states[0].axis != place:
+        return anatomy.total(op, states[0])
     return _of_one(anatomy, op, states)
 
 

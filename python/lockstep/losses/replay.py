@@ -29,7 +29,7 @@ from lockstep.losses.states import Fixed, Rows, Sparse, Unknown, dimension
 
 NAME = "lockstep_replay"  # of the graph
 MOST_OPERATORS = 20000
-MOST_LOOKS = 8  # each puts all operators into a graph: a script may take hundreds of steps with one batch
+MOST_LOOKS = 16  # each puts all operators into a graph: a script may take hundreds of steps with one batch
 SMALL = 64  # elements
 LARGE = 1 << 20
 
@@ -190,6 +190,7 @@ def look_of(target):
     look = look.judge(made[place])
     if notes.looks >= MOST_LOOKS:
         end()
+        _local.is_full = True
     return look.judge_decisions([made[read] for read in notes.read])
 
 
@@ -227,10 +228,9 @@ def _look(notes):
         made = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in notes.rows]
         graph._lockstep_fixed = set()
         for op in notes.ops:
-            if op.type.startswith("Lockstep"):  # the same on all ranks
-                made += [_in_graph(spec, made, graph) for spec in op.outputs]
-            else:
-                made += _again(op, [_in_graph(given, made, graph) for given in op.inputs])
+            with tf.name_scope(op.scope):
+                is_agreed = op.type.startswith("Lockstep")  # the same on all ranks
+                made += [_in_graph(given, made, graph) for given in op.outputs] if is_agreed else _again(op, made, graph)
     graph._lockstep_settled = {made[loss].name: [made[source] for source in sources] for loss, sources in notes.settled.items() if loss is not None}
     graph._lockstep_distrusted = {made[place].name for place in notes.distrusted}
     rows = [tensor for tensor, state in zip(made, notes.states) if isinstance(state, Rows)]
@@ -250,11 +250,10 @@ def _in_graph(given, made, graph):
     return given
 
 
-def _again(op, inputs):
+def _again(op, made, graph):
     """The operator's outputs in the graph, or placeholders, which nobody understands."""
     try:
-        with tf.name_scope(op.scope):
-            made = _outputs(op, inputs)
+        made = _outputs(op, [_in_graph(given, made, graph) for given in op.inputs])
         for tensor, spec in zip(made, op.outputs):
             tensor.set_shape(spec.shape)
         return made

@@ -159,7 +159,8 @@ class Sizes:
     def in_paddings(self, tensor):
         """For each dimension, what is put (before it, behind it)."""
         op = tensor.op
-        if op.type == "ConcatV2" and len(op.inputs) == 3 and all(part.op.type == "Reshape" for part in op.inputs[:-1]):
+        if op.type == "ConcatV2" and len(op.inputs) == 3 and known(op.inputs[2]) in (1, -1) and all(
+                part.op.type == "Reshape" and dimension_is_one(part, 1) for part in op.inputs[:-1]):
             columns = [self.in_vector(part.op.inputs[0]) for part in op.inputs[:-1]]
             if None not in columns:
                 return list(zip(*columns))
@@ -211,6 +212,10 @@ def _put_together(op):
     if op.type == "Pack":
         return np.stack([constant(part) for part in op.inputs])
     return np.concatenate([constant(part) for part in op.inputs[:-1]])
+
+
+def dimension_is_one(tensor, place):
+    return tensor.shape.rank == place + 1 and tf.compat.dimension_value(tensor.shape[place]) == 1
 
 
 def known(tensor):

@@ -7,7 +7,8 @@
                 [rows, 5, 3] -> reshape [-1, 3]     axis 0, after 5
                 concat([real, fake], axis=0)        axis 0, before 2
 
-            A mask leaves some rows (`mask`): only tensors with the same one go together, element by element
+            A mask leaves some rows (`mask`): only tensors with the same one go together, element by element.  is_made: they may be constants,
+            alike for all rows, so that a sum over them may be no sum over the batch
   Figure    a figure of the batch: a sum or mean over all rows, and what is computed from such.  is_mean: nothing
             but means, added and scaled by constants: the mean over ranks of the slices' is that of the batch.  totals: the sums that it
             is a sum or multiple of
@@ -27,12 +28,12 @@ import tensorflow as tf
 
 from lockstep.losses.sizes import ONE, Unclear, constant  # noqa: F401
 
-Rows = collections.namedtuple("Rows", "axis before after mask", defaults=(0, ONE, ONE, None))
+Rows = collections.namedtuple("Rows", "axis before after mask is_made", defaults=(0, ONE, ONE, None, False))
 Figure = collections.namedtuple("Figure", "is_mean totals", defaults=(frozenset(),))
 Count = collections.namedtuple("Count", "before after", defaults=(ONE, ONE))
 Fixed = collections.namedtuple("Fixed", "")
 Shape = collections.namedtuple("Shape", "entries")
-Indices = collections.namedtuple("Indices", "mask")
+Indices = collections.namedtuple("Indices", "mask before after")
 Positions = collections.namedtuple("Positions", "others", defaults=(False,))
 Sparse = collections.namedtuple("Sparse", "")
 List = collections.namedtuple("List", "item")
@@ -74,16 +75,25 @@ def joined(states):
 
 
 def _either(one, other):
-    if are_same(one, other) or isinstance(other, Fixed):
+    if are_same(one, other):
         return one
-    if isinstance(one, Fixed):
-        return other
+    if isinstance(one, Fixed) or isinstance(other, Fixed):
+        return _or_fixed(other if isinstance(one, Fixed) else one)
+    if isinstance(one, Rows) and isinstance(other, Rows) and one._replace(is_made=True) == other._replace(is_made=True):
+        return one._replace(is_made=True)
     if isinstance(one, List) and isinstance(other, List):
         return other if one.item is None else one if other.item is None else List(joined([one.item, other.item]))
     if isinstance(one, Figure) and isinstance(other, Figure):
         totals = one.totals | other.totals if one.totals and other.totals else frozenset()
         return Figure(one.is_mean and other.is_mean, totals)
     return next((state for state in (one, other) if isinstance(state, Unknown)), Unknown(None))
+
+
+def _or_fixed(state):
+    """What is this, or a constant: a sum over the rows no more."""
+    if isinstance(state, Rows):
+        return state._replace(is_made=True)
+    return Figure(state.is_mean) if isinstance(state, Figure) else state
 
 
 def all_rows(states):

@@ -214,7 +214,8 @@ def _deliver(iterator, element):
 
 def _end_of_noted():
     """A first batch was used: has it put something into a variable that would be different for slices?"""
-    loops = [loop for loop in _alive(_trained) if loop.trains and not loop.has_given_slices] if replay.is_noting() else []
+    is_noted = replay.is_noting() or replay.is_full()
+    loops = [loop for loop in _alive(_trained) if loop.trains and not loop.has_given_slices] if is_noted else []
     problem = looks.problem_of_variables() if loops else None
     replay.end()
     for loop in loops if problem is not None else ():
