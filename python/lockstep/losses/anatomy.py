@@ -178,6 +178,9 @@ class Anatomy:
             if self.kinds.setdefault(name, kind) != kind:
                 raise Unclear("a sum that is used in two ways")
 
+    def note_reshaped(self, op, rows):
+        pass
+
     def total(self, op, rows):
         """The sum over these rows that the operator takes."""
         if rows.is_made or rows.mask is not None and op.type != "Sum":

@@ -14,6 +14,7 @@ from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
 UNCLEAR = "not known to be a mean over the rows of the batch"
+WRITTEN = "reshaped to a number of rows that is written into the script"
 KEPT = "kept in a variable, and made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 GOING_BACK = "gradient_tape"  # name scope of inner gradients
@@ -33,13 +34,26 @@ class Look(anatomy.Anatomy):
         their shape.  is_second: constants with equal rows, as many as the batch has, are rows, too (the state of an LSTM at first)."""
         self.problem, self._is_slice, self._is_second, self._callers, self._graph = None, is_slice, is_second, (), graph
         self._number_of_rows = dimension(rows[0], 0) if rows and rows[0].shape.rank else None
-        self._rows = rows
+        self._rows, self._reshaped = rows, []
         self._begin(rows, others)
 
     def again(self):
         """A second look, if it may see more."""
         is_worth = self._number_of_rows is not None and not self._is_second and self.problem is not None and self.problem[0] in (UNCLEAR, COMPARISON)
         return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True) if is_worth else None
+
+    def note_reshaped(self, op, rows):
+        self._reshaped.append((op, rows))
+
+    def compare(self, earlier):
+        """With what was found when the same was traced for another number of rows: a reshape to a number that is written into the script puts parts
+        of a slice's rows into places of rows."""
+        few, many = self._number_of_rows, earlier._number_of_rows
+        if few and many and len(self._reshaped) == len(earlier._reshaped):
+            for (op, now), (_, before) in zip(self._reshaped, earlier._reshaped):
+                if not now.after.names and now.after.number * few == before.after.number * many and few != many:
+                    self._find(WRITTEN, op)
+        return self
 
     def states_of(self, tensors):
         return self._follow(self._graph, self._inputs, tensors)

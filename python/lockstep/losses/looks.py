@@ -148,7 +148,9 @@ def _look_at(target):
     rows, others = inputs.of_graph(target.graph)
     part = current.now()
     is_slice = current.has_part() and part.is_static and part.count != part.total
-    return Look(target.graph, rows, others, is_slice).judge(target)
+    look = Look(target.graph, rows, others, is_slice).judge(target)
+    looks = vars(current.called[-1][0]).setdefault("_lockstep_looks", {}) if current.called and look.problem is None else {}
+    return look.compare(looks.setdefault(target.name, look))
 
 
 def _need_room():

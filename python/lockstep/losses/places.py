@@ -28,7 +28,9 @@ def reshape(anatomy, op, states):
         return Shape((state,))
     if not isinstance(state, Rows):
         return _no_count(op, state)
-    return reshaped(anatomy, state, anatomy.sizes.of(op.inputs[0]), _sizes_after(anatomy, op), op.outputs[0])
+    found = reshaped(anatomy, state, anatomy.sizes.of(op.inputs[0]), _sizes_after(anatomy, op), op.outputs[0])
+    anatomy.note_reshaped(op, found)
+    return found
 
 
 def _need_all(state):
@@ -196,7 +198,7 @@ def _need_fixed_beside(states, axis):
     """Numbers for other dimensions than that of the rows must not depend on them."""
     for state in states:
         entries = state.entries if isinstance(state, Shape) else [state]
-        if not isinstance(state, (Shape, Fixed)) or (isinstance(state, Shape) and len(entries) <= axis) or \
+        if not isinstance(state, (Shape, Fixed)) or (isinstance(state, Shape) and axis is not None and len(entries) <= axis) or \
                 any(not isinstance(entry, Fixed) for place, entry in enumerate(entries) if place != axis):
             raise Unclear("a number that depends on the rows")
 
@@ -306,7 +308,7 @@ def spread(anatomy, op, states):
         need_fixed(op, [shape])
         return _no_count(op, state)
     shift = rank_of(op.outputs[0]) - rank_of(op.inputs[0])
-    _need_fixed_beside([shape], state.axis + shift)
+    _need_fixed_beside([shape], state.axis + shift if op.type == "BroadcastTo" else None)
     if op.type == "BroadcastTo":
         anatomy.sizes.note(op.outputs[0], sizes or [None] * rank_of(op.outputs[0]))
         return state._replace(axis=state.axis + shift)
