@@ -13,7 +13,7 @@ os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("openmpi" if Mpi("openmpi").folder
 
 from keras import layers  # noqa: E402
 from lockstep.losses import counts  # noqa: E402
-from lockstep.losses.look import COMPARISON, FEEDS, OTHER, SUM, UNCLEAR, Look  # noqa: E402
+from lockstep.losses.look import COMPARISON, FEEDS, OTHER, SUM, UNCLEAR, WRITTEN, Look  # noqa: E402
 from lockstep.losses.states import Fixed  # noqa: E402
 from tensorflow.python.framework.func_graph import FuncGraph  # noqa: E402
 from tensorflow.python.ops import array_ops  # noqa: E402
@@ -170,7 +170,39 @@ def inner_derivative_of_mean(x):
     return tf.reduce_mean(tape.gradient(mean, x) ** 2)
 
 
+def number_of(x):
+    return tf.cast(tf.shape(x)[0], tf.float32)
+
+
+def masked_in_another_order(x):
+    rows, mask = tf.reshape(tf.transpose(x, [1, 0, 2]), [-1, COLUMNS]), tf.reshape(x[:, :, 0] > 0, [-1])
+    return tf.reduce_sum(tf.boolean_mask(rows, mask) ** 2) / number_of(x)
+
+
+def weights_or_rows(x):
+    """Which of the two is known to the graph alone."""
+    return tf.cond(table[0, 0] > 0, lambda: tf.reduce_sum(dense ** 2), lambda: tf.reduce_sum(x ** 2)) / number_of(x)
+
+
+def up_to_the_longest(x):
+    return tf.reduce_mean(x[:, :tf.reduce_max(tf.cast(x[:, 0, 0], tf.int32))] ** 2)
+
+
+def replaced_gradient(x):
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": "SomethingElse"}):
+        return tf.reduce_mean(tf.identity(x))
+
+
 OTHERS = {
+    "masked in another order": (UNCLEAR, masked_in_another_order), "weights or rows": (UNCLEAR, weights_or_rows),
+    "up to the longest": (UNCLEAR, up_to_the_longest), "a gradient of its own": (UNCLEAR, replaced_gradient),
+    "as often as there are rows": (UNCLEAR, lambda x: tf.reduce_sum(tf.tile(x, [tf.shape(x)[0], 1, 1]) ** 2) / number_of(x)),
+    "beside each other, as often": (UNCLEAR, lambda x: tf.reduce_mean(tf.reduce_sum(tf.tile(x[:, :1], [1, tf.shape(x)[0], 1]), axis=1) ** 2)),
+    "rows beside more rows": (UNCLEAR, lambda x: tf.reduce_mean(tf.split(tf.concat([tf.reshape(x[:, :3], [-1, COLUMNS]), x[:, 0]], 0), 2)[0] ** 2)),
+    "columns of a system for each row": (OTHER, lambda x: tf.reduce_mean(tf.reduce_max(tf.linalg.triangular_solve(
+        tf.ones((5, COLUMNS, COLUMNS)), tf.transpose(x[:, 0])), axis=2))),
+    "whether there are rows": (UNCLEAR, lambda x: tf.reduce_sum(x) / tf.cast(tf.cast(tf.shape(x)[0], tf.bool), tf.float32)),
+    "as many items": (UNCLEAR, lambda x: tf.reduce_mean(x) * tf.cast(tf.shape(tf.TensorArray(tf.float32, tf.shape(x)[0]).stack())[0], tf.float32)),
     "tensordot over rows": (SUM, lambda x: tf.reduce_sum(tf.tensordot(first(x), first(x), [[0], [0]]))),
     "its root": (OTHER, lambda x: tf.sqrt(tf.reduce_sum(tf.tensordot(first(x), first(x), [[0], [0]])))),
     "pairs by tensordot": (COMPARISON, lambda x: tf.reduce_mean(tf.tensordot(first(x), first(x), [[1], [1]]))),
@@ -249,3 +281,32 @@ def test_a_recurrent_network_of_tensorflow_1_is_followed(reduce, what):
     assert "NextIteration" in {op.type for op in graph.get_operations()}
     found = Look(graph, [x]).judge(target).problem
     assert (found and found[0]) == what
+
+
+@pytest.mark.parametrize("scale", [lambda x: float(ROWS), lambda x: float(x.shape[0]), lambda x: 1 / x.shape[0]])
+def test_a_mean_times_what_may_be_the_number_of_rows_is_not_known(scale):
+    assert look(lambda x: tf.reduce_mean(x ** 2) * scale(x), ROWS) == UNCLEAR
+    assert look(lambda x: tf.reduce_mean(scale(x) * x ** 2), ROWS) == UNCLEAR
+
+
+def test_a_number_of_rows_that_is_written_into_a_reshape_shows_with_a_slice():
+    def look_at(rows, first):
+        graph = FuncGraph("step")
+        with graph.as_default():
+            x = tf.compat.v1.placeholder(tf.float32, [rows, COLUMNS])
+            target = tf.reduce_mean(tf.reduce_sum(tf.reshape(x, [first, -1]) ** 2, axis=1))
+        return Look(graph, [x]).judge(target)
+
+    assert look_at(6, 6).problem is None
+    assert look_at(3, 3).compare(look_at(6, 6)).problem is None
+    assert look_at(3, 6).compare(look_at(6, 6)).problem[0] == WRITTEN
+
+
+def test_equal_rows_added_up_over_and_over_are_looked_at_once():
+    def doubled(x):
+        rows = tf.ones([ROWS, STEPS, COLUMNS])
+        for _ in range(40):
+            rows = rows + rows
+        return tf.reduce_mean(x * rows)
+
+    assert look(doubled, ROWS) is None
