@@ -142,7 +142,7 @@ def _look_at(target):
         return replay.look_of(target)
     if not isinstance(target, tf.Tensor) or not target.graph.building_function:
         return None
-    decided = replay.look_at_decisions()
+    decided = None if current.is_scoped() else replay.look_at_decisions()  # of this loop, not of one before fit()
     if decided is not None and decided.problem is not None:
         return decided
     rows, others = inputs.of_graph(target.graph)
