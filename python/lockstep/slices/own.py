@@ -30,7 +30,7 @@ class OwnPart(parts.Part):
 
 def is_own(iterated, calls=None):
     """Does this iterator, or data set, give this rank's part?  `calls`: those that a function's argument may come from."""
-    if world.size == 1:
+    if world.size == 1 or not isinstance(iterated, (tf.data.Dataset, tf.data.Iterator)):  # train_on_batch() makes a generator
         return False
     if hasattr(iterated, "_lockstep_own"):
         return iterated._lockstep_own
