@@ -187,9 +187,9 @@ def _attach_losses():
         return merged * steps.divided_by_all(steps.valid_part(mask, dtype), "mask", added)
 
     @hooks.wrap(loss_module, "reduce_weighted_values")
-    def reduce_weighted_values(original, values, sample_weight=None, *args, **kwargs):
-        with steps.weighing(values, sample_weight):
-            return original(values, sample_weight, *args, **kwargs)
+    def reduce_weighted_values(original, values, *args, **kwargs):
+        with steps.weighing(values, kwargs.get("sample_weight")):
+            return original(values, *args, **kwargs)
 
     signature = inspect.signature(loss_module.reduce_values)  # Keras 3.3 gives it no weights
 
