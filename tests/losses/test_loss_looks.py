@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("openmpi" if Mpi("openmpi").folder.is_dir() else "mpich").folder / "lib"))
 
 from lockstep.losses import calls, counts, replay  # noqa: E402
-from lockstep.losses.look import COMPARISON, FEEDS, NORMALISATION, OTHER, SUM, UNCLEAR, Look  # noqa: E402
+from lockstep.losses.look import COMPARISON, FEEDS, NORMALISATION, OTHER, SUM, Look  # noqa: E402
 from tensorflow.python.eager.polymorphic_function import atomic_function  # noqa: E402
 from tensorflow.python.framework.func_graph import FuncGraph  # noqa: E402
 from tensorflow.python.ops import array_ops  # noqa: E402

@@ -6,7 +6,6 @@ method: its rows are figures of the samples, not of the batch, and stay local to
 
 A target with a number for each row (a loss that nobody has averaged) is differentiated as its sum.  The mean over ranks of
 the slices' sums would be too small, so the numbers go in with the share of the slice in the batch as divisor."""
-import contextlib
 import threading
 
 import tensorflow as tf
@@ -24,13 +23,13 @@ def attach():
     @hooks.wrap(backprop.GradientTape, "gradient")
     def gradient(original, self, target, sources, output_gradients=None, *args, **kwargs):
         flat_sources = tf.nest.flatten(sources)
-        is_inner = getattr(_local, "in_jacobian", False) or getattr(_local, "goes_back", False)  # tf.recompute_grad
+        is_inner = getattr(_local, "in_jacobian", False) or replay.is_going_back()  # tf.recompute_grad
         are_weights = [] if is_inner else list(map(gradients.is_variable, flat_sources))
         if any(are_weights):
             is_plain = output_gradients is None and all(are_weights)
             _look_at(target if is_plain else lambda: _as_one_number(target, output_gradients))
             output_gradients = _for_rows(target) if is_plain else output_gradients
-        with means.off(), replay.going_back(), _going_back():
+        with means.off(), replay.going_back():
             grads = original(self, target, sources, output_gradients, *args, **kwargs)
         if getattr(_local, "in_jacobian", False):
             return grads
@@ -52,15 +51,6 @@ def attach():
                 return original(*args, **kwargs)
             finally:
                 _local.in_jacobian = False
-
-
-@contextlib.contextmanager
-def _going_back():
-    before, _local.goes_back = getattr(_local, "goes_back", False), True
-    try:
-        yield
-    finally:
-        _local.goes_back = before
 
 
 def _as_one_number(target, output_gradients):

@@ -14,7 +14,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from lockstep.losses import replay
 from lockstep.losses.look import Look
-from lockstep.losses.states import Fixed, Rows, Unknown, dimension
+from lockstep.losses.states import Fixed, Rows, Unknown
 from lockstep.slices import current
 
 

@@ -49,7 +49,7 @@ class _Notes:
         self.settled = {}  # {place of a loss: places of what it is brought to a mean from}
         self.distrusted = []  # places of what has a gradient of the script's own
         self.read = []  # places of what the script has made a number of, or has gone one way or another for
-        self.has_looked, self.looks, self.goes_back = False, 0, False
+        self.has_looked, self.looks = False, 0
         self._number, self._places = 0, {}  # id of a tensor: (reference to it, its place)
         self._add(tensors)
 
@@ -67,7 +67,7 @@ class _Notes:
         given = [_given(tensor, self.place(tensor)) for tensor in inputs]
         specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in outputs]
         scope = context.context().scope_name or "step/"
-        self.ops.append(Op(tf.compat.as_str(op_type), given, dict(zip(attrs[::2], attrs[1::2])), specs, f"{scope}{GOING_BACK}/" if self.goes_back else scope))
+        self.ops.append(Op(tf.compat.as_str(op_type), given, dict(zip(attrs[::2], attrs[1::2])), specs, f"{scope}{GOING_BACK}/" if is_going_back() else scope))
         self._add(outputs)
 
 
@@ -140,14 +140,15 @@ def _note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
 @contextlib.contextmanager
 def going_back():
     """A tape computes a gradient meanwhile."""
-    notes = _notes()
-    if notes is not None:
-        notes.goes_back = True
+    before, _local.goes_back = is_going_back(), True
     try:
         yield
     finally:
-        if notes is not None:
-            notes.goes_back = False
+        _local.goes_back = before
+
+
+def is_going_back():
+    return getattr(_local, "goes_back", False)
 
 
 def settle(loss, sources):
