@@ -195,6 +195,7 @@ def replaced_gradient(x):
 
 OTHERS = {
     "masked in another order": (UNCLEAR, masked_in_another_order), "weights or rows": (UNCLEAR, weights_or_rows),
+    "rows, or weights as rows": (UNCLEAR, lambda x: tf.reduce_sum(tf.cond(table[0, 0] > 0, lambda: first(x), lambda: dense * 1.0)) / number_of(x)),
     "up to the longest": (UNCLEAR, up_to_the_longest), "a gradient of its own": (UNCLEAR, replaced_gradient),
     "as often as there are rows": (UNCLEAR, lambda x: tf.reduce_sum(tf.tile(x, [tf.shape(x)[0], 1, 1]) ** 2) / number_of(x)),
     "beside each other, as often": (UNCLEAR, lambda x: tf.reduce_mean(tf.reduce_sum(tf.tile(x[:, :1], [1, tf.shape(x)[0], 1]), axis=1) ** 2)),
