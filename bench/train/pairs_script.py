@@ -6,7 +6,8 @@
   paced   copies again, which wait for each other after every step.  So long takes a step of processes that go on together,
           and do the same at the same time, if what they exchange costs nothing
 
-All are in the same processes, a second or so each, so that the machine's drift meets all of them."""
+All are in the same processes, a second or so each, so that the machine's drift meets all of them.  Where a model's memory lies
+changes its speed by some hundredths, and who is made first has other places: --ranks-first is for every second launch."""
 import argparse
 import contextlib
 import functools
@@ -57,14 +58,23 @@ def main():
     parser.add_argument("--batch", type=int, required=True, help="rows of a process")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--ranks-first", action="store_true", help="make and train the model of the ranks before that of the copies")
     parser.add_argument("--out", required=True, help="file for the result")
     args = parser.parse_args()
 
     keras.utils.set_random_seed(7)
-    copies = make(args.model, args.batch, args.steps, world.alone)
-    ranks = make(args.model, args.batch * world.size, args.steps, contextlib.nullcontext)
+    makers = {"copies": lambda: make(args.model, args.batch, args.steps, world.alone),
+              "ranks": lambda: make(args.model, args.batch * world.size, args.steps, contextlib.nullcontext)}
+    order = ("ranks", "copies") if args.ranks_first else ("copies", "ranks")
+    train = {way: makers[way]() for way in order}
     meet = functools.partial(ops.barrier, "step")
-    turns = [np.concatenate([copies(Clock()), ranks(Clock()), copies(MeetingClock(meet))]) for _ in range(args.turns + 1)]
+
+    def turn():
+        taken = {way: train[way](Clock()) for way in order}
+        taken["paced"] = train["copies"](MeetingClock(meet))
+        return np.concatenate([taken[way] for way in WAYS])
+
+    turns = [turn() for _ in range(args.turns + 1)]
     of_all = ops.allgather(tf.constant([turns[1:]], tf.float64), "rows").numpy()  # the first one traces
     with open(args.out, "w") as file:
         json.dump(in_turns(of_all, args.steps), file)
