@@ -6,10 +6,10 @@ a loop, or in a train_step.
     tf.reduce_sum(...), / 64, / sum(mask)   no: a sum over the rows, or a figure that is made of sums
     tf.matmul(a, a, transpose_b=True)       no: rows are compared with each other
 
-Where it is not, every rank computes whole batches: right, and no faster; one line says so and names the place in the script.  The
-graph is looked at while a function is traced, from the rows to the target of the gradient, with the table of anatomy.py; an operator
-that is not in it (a layer's) is taken to give rows where it is given some, and what is not understood is taken for a mean.
-Eagerly there is no graph: what the script does with its first batch is noted, and put into one (replay.py).
+Where it is not, or cannot be proved to be, every rank computes whole batches: right, and no faster; one line says so and names the place in
+the script.  While a function is traced, its graph is looked at (look.py) from the rows to the target of the gradient: an operator
+that is in none of the tables ends in whole batches, too.  Eagerly there is no graph: what the script does with its first batch is
+noted, and put into one (replay.py).
 
 The decision is taken when a function is traced for the first time.  All ranks must take the same: in a loop they have the same
 whole batch then, in Keras they agree (decide).  LOCKSTEP_LOSS=mean or sum: nothing is looked at."""
