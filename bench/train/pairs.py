@@ -4,9 +4,9 @@
 
 run.py times each way in processes of its own, minutes apart; where others use the machine, or it changes its speed, only
 this comparison holds still.  The processes are launched anew several times, and every second time the ranks' model is made
-before the copies', since the place of a model in memory changes its speed, too.  Two ranks: what training together costs.  One rank (alone): what hooks cost where they have
-nothing to do.  Printed are medians over all turns, and the mean over the launches of the median ratio of a turn, with the lowest
-and the highest launch, in wall-clock and in processor time.
+before the copies', since the place of a model in memory changes its speed, too.  Two ranks: what training together costs.  One
+rank (alone): what hooks cost where they have nothing to do.  Printed are medians over all turns, and the mean over the launches
+of the median ratio of a turn, with the lowest and the highest launch, in wall-clock and in processor time.
 
 Ranks wait for each other in every step, and do the same at the same time; copies never.  `paced` are copies that wait for each
 other after every step: what a step would take if that were all that ranks did.  paced / ranks is what exchanging gradients costs by
