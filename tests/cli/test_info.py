@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep info: what was built and found, and the settings with where they come from."""
+import os
 import subprocess
 import sys
 
@@ -63,3 +64,12 @@ def test_no_command_imports_tensorflow(mpi):
             "[importlib.import_module(module) for module, _ in cli.COMMANDS.values()]\n"
             "assert not {'tensorflow', 'numpy', 'matplotlib'} & set(sys.modules)")
     subprocess.run([sys.executable, "-c", code], env=environment(mpi), check=True)
+
+
+def test_who_stops_reading_is_no_error(mpi):
+    """As in `lockstep info | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run([sys.executable, "-m", "lockstep", "info"], env=environment(mpi), stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (141, "")

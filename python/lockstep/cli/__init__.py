@@ -3,6 +3,8 @@
 only the one that is called is imported, and none imports TensorFlow."""
 import argparse
 import importlib
+import os
+import signal
 import sys
 
 from lockstep.launch.problem import Problem
@@ -72,7 +74,12 @@ def main(words=None):
         if words[0] not in COMMANDS:
             raise Problem(f"there is no command '{words[0]}'", f"use one of {', '.join(COMMANDS)}")
         args = parse(words)
-        return args.main(args)
+        code = args.main(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `lockstep info | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it ends
+        return 128 + signal.SIGPIPE
     except Problem as problem:
         print(f"lockstep{' ' + words[0] if words[0] in COMMANDS else ''}: {problem}", file=sys.stderr)
         return 2
