@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loss that a training loop prints is that of the batch, not of the rank's slice of it.
 
-  loss = train_step(x, y)    a function that takes gradients gives back the weighted means over all ranks of the scalars
-                             that it returns (of equal ones: the same); seam: func_graph_from_py_func, which traces
+  loss = train_step(x, y)    a function that takes gradients gives back those numbers of the batch that it would give for
+                             whole batches (losses/numbers.py); seam: func_graph_from_py_func, which traces
+  tf.print(loss)             the same inside of a function, and of a train_step of Keras; seams: tf.strings.format, which tf.print
+                             calls, and tf.summary.scalar
   float(loss), print(loss)   eagerly, a scalar whose gradient was taken is read as the mean over all ranks; seam:
                              _EagerTensorBase._numpy, which everything that reads a tensor's value calls
 
@@ -13,10 +15,13 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import func_graph, ops as framework_ops
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import string_ops
 from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from lockstep import gradients, hooks, native, ops, world
-from lockstep.slices import current, part as parts
+from lockstep.losses import looks, numbers
+from lockstep.slices import current, loops, part as parts, step_args
 
 
 def attach():
@@ -38,6 +43,14 @@ def attach():
     @hooks.wrap(framework_ops._EagerTensorBase, "_numpy")
     def read(original, self):
         return original(getattr(self, "_lockstep_number", self))
+
+    @hooks.wrap(string_ops, "string_format")
+    def string_format(original, template, inputs, *args, **kwargs):
+        return original(template, tf.nest.map_structure(_shown, inputs), *args, **kwargs)
+
+    @hooks.wrap(tf.summary, "scalar")
+    def scalar(original, name, data, *args, **kwargs):
+        return original(name, _shown(data), *args, **kwargs)
 
 
 def _note_gradient(_sources=()):
@@ -78,15 +91,35 @@ def _reporting(python_func):
 
 def _with_numbers_of_all(result, name):
     flat = tf.nest.flatten(result)
-    numbers = [i for i, value in enumerate(flat) if _is_number(value)]
-    own = [flat[i] for i in numbers]
-    names = [current.numbered(name) for _ in own]
-    part = current.now()
-    reduced = ops.allreduce_group([part.given(tf.stop_gradient(_as_number(value))) for value in own], names, **part.reduction())
-    for i, value, number in zip(numbers, own, reduced):
-        number.set_shape(())
-        flat[i] = _with_derivative_of(value, number if value.shape.rank == 0 else _if_number(value, number, value))
-    return tf.nest.pack_sequence_as(result, flat)
+    graph = tf.compat.v1.get_default_graph()
+    # Loops and branches are given what the functions around them have made: nobody follows that here.
+    kinds = None if isinstance(graph, ControlFlowFuncGraph) else numbers.kinds_of(flat, numbers.RETURNED)
+    if kinds is not None:
+        _keep_whole_for(numbers.first_problem(kinds) or looks.problem_of_effects())
+        kinds = step_args.note_outputs(graph, result, kinds)
+    kinds = [numbers.MEAN if _is_number(value) and not isinstance(kind, str) else kind for value, kind in zip(flat, kinds or [None] * len(flat))]
+    own = [_as_number(value) if kind == numbers.MEAN else value for value, kind in zip(flat, kinds)]
+    names = [current.numbered(name) if kind in (numbers.MEAN, numbers.TOTAL) else None for kind in kinds]
+    together = numbers.of_batch(own, kinds, names, current.now())
+    return tf.nest.pack_sequence_as(result, [_returned(*item) for item in zip(flat, together, kinds)])
+
+
+def _returned(value, number, kind):
+    """What the function returns instead of this value, which is this number of the batch."""
+    if kind not in (numbers.MEAN, numbers.TOTAL):
+        return value
+    if value.shape.rank is None:
+        number = _if_number(value, number, value)
+    return _with_derivative_of(value, number) if value.dtype.is_floating else number
+
+
+def _with_derivative_of(own, number):
+    """A number of the batch, whose derivative stays that of this rank's: it is reduced where it is taken."""
+    @tf.custom_gradient
+    def replaced(_):
+        return tf.identity(number), lambda gradient: gradient
+
+    return replaced(own)
 
 
 def _if_number(value, then, otherwise):
@@ -95,15 +128,39 @@ def _if_number(value, then, otherwise):
 
 def _as_number(value):
     """The value, or 0 where it turns out to be no number."""
-    return value if value.shape.rank == 0 else tf.reshape(_if_number(value, value, tf.zeros([], value.dtype)), [])
+    return value if value.shape.rank is not None else tf.reshape(_if_number(value, value, tf.zeros([], value.dtype)), [])
 
 
-def _with_derivative_of(own, number):
-    @tf.custom_gradient
-    def replaced(_):
-        return tf.identity(number), lambda gradient: gradient
+# ---- what a function prints ----------------------------------------------------------------------------------
 
-    return replaced(own)
+def _shown(value):
+    """What is printed, or written as a summary, in the place of this value."""
+    if isinstance(value, EagerTensor):
+        return getattr(value, "_lockstep_number", value)
+    if not isinstance(value, tf.Tensor) or not _is_in_step(value.graph):
+        return value
+    with value.graph.as_default():  # a branch that prints it is perhaps not taken by all ranks
+        kind, = numbers.kinds_of([value], numbers.SHOWN)
+        is_number = kind in (numbers.MEAN, numbers.TOTAL) and not isinstance(value.graph, ControlFlowFuncGraph)
+        _keep_whole_for(None if is_number or kind == numbers.SAME else _problem_of_shown(kind, value))
+        return numbers.of_batch([value], [kind], [current.numbered("shown")], current.now())[0] if is_number else value
+
+
+def _is_in_step(graph):
+    """May it be given slices: a function of the script that is being called, or a step of Keras?  Not what tf.data calls."""
+    return looks.is_on() and graph.building_function and (current.has_part() or (bool(current.called) and not current.is_scoped()))
+
+
+def _problem_of_shown(kind, value):
+    return kind.text if isinstance(kind, numbers.Problem) else looks.told("made of the rows of a slice", value.op, numbers.SHOWN)
+
+
+def _keep_whole_for(problem):
+    """All ranks come here alike, also without a problem: they agree where Keras traces a step."""
+    if current.has_part():
+        looks.decide_by(problem)
+    elif problem is not None:
+        loops.keep_whole(problem)
 
 
 # ---- eager losses --------------------------------------------------------------------------------------------

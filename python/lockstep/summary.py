@@ -85,8 +85,8 @@ def _look_at_step():
     if _was_warned or _was_cut or audit.steps < WHOLE_STEPS or not world.is_root() or native.setting("SHARD") == "off":
         return
     _was_warned = True
-    _say("every rank computes the whole batch: feed the loop from tf.data to share the work, or, where a tf.function is given "
-         "arrays and its loss is a mean over their rows, set LOCKSTEP_STEP_ARGS=cut")
+    _say("every rank computes the whole batch: to share the work, feed the loop from tf.data, or give the arrays of a batch, all "
+         "with the same number of rows, to a tf.function that takes the gradients")
 
 
 def note_explained():

@@ -127,10 +127,10 @@ static const setting_t settings[] = {
     {.name = "SHARD", .value = "on", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, shard), .choices = {"on", "off"},
      .help = "off: the script gives each rank its own data, batches are not cut"},
-    {.name = "STEP_ARGS", .value = "whole", .type = SETTING_CHOICE, .is_job_wide = true,
-     .offset = offsetof(ls_config_t, step_args), .choices = {"whole", "cut"},
-     .help = "arrays that the script gives to a tf.function which trains; cut: each rank computes its rows of them, what the "
-             "function returns is put together again; whole: all ranks compute all rows"},
+    {.name = "STEP_ARGS", .value = "auto", .type = SETTING_CHOICE, .is_job_wide = true,
+     .offset = offsetof(ls_config_t, step_args), .choices = {"auto", "whole", "cut"},
+     .help = "arrays that the script gives to a tf.function which trains; auto: each rank computes its rows of them where all "
+             "that leaves the function is known to be the same then; cut: without that proof; whole: all ranks compute all rows"},
     {.name = "LOSS", .value = "auto", .type = SETTING_CHOICE, .is_job_wide = true,
      .offset = offsetof(ls_config_t, loss), .choices = {"auto", "mean", "sum"},
      .help = "what a hand-written loss does with the samples of a batch; auto: batches stay whole where it is not known to be a "

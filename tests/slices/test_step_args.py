@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOCKSTEP_STEP_ARGS=cut: which calls of a step are cut, seen from the rows that its traces get.  That the numbers stay those of
-one process is tests/scripts/loops/arrays.py's."""
+"""Which calls of a step with arrays are cut, seen from the rows that its traces get.  That the numbers stay those of one process is
+tests/scripts/loops/arrays.py's and returned.py's."""
 import json
 
 import pytest
@@ -58,6 +58,22 @@ class Table:
     def __array__(self, dtype=None, copy=None):
         return np.ones((7, 1))
 
+call(made("written_size", lambda loss, errors: tf.reduce_mean(errors + tf.zeros((7, 1), tf.float64))))
+call(made("reshaped", lambda loss, errors: tf.reshape(errors, [7, -1])))
+call(made("branch", lambda loss, errors: loss if errors.shape[0] == 7 else loss * 2))
+seen = []
+call(made("state", lambda loss, errors: seen.append(loss) or (loss if len(seen) < 2 else tf.exp(loss))))
+flagged = made("flagged", lambda loss, errors: None)
+for flag in (True, False) * 3:
+    flagged(np.ones((7, 4)), np.ones((7, 1)), more=flag)
+flipped = []
+def flipping(loss, errors):
+    return tf.reduce_max(errors) if flipped else loss
+step = made("another_flag", flipping)
+call(step, more=1.0)
+flipped.append(1)
+call(step, more=2.0)
+
 def ragged(loss, errors):
     return tf.RaggedTensor.from_row_lengths(errors[:, 0], tf.ones(tf.shape(errors)[0], tf.int64))
 
@@ -105,7 +121,26 @@ def test_arrays_are_cut_where_they_can_be_put_together(tmp_path):
     assert "counts() returns what cannot be put together" in job.stderr, str(job)
 
 
-def test_arrays_stay_whole_unless_asked_for(tmp_path):
+def test_arrays_are_cut_where_all_that_a_step_gives_is_known(tmp_path):
     rows, job = rows_seen(tmp_path)
+    known = (*CUT, "counts", "flagged", "half_first", "another_flag")
+    assert {name: rows[name] for name in known} == dict.fromkeys(known, [4, 7]) | {"half_first": [4]}, str(job)
+    unknown = ("other_rows", "signature", "predict", "ragged", "table")
+    assert {name: rows[name] for name in unknown} == dict.fromkeys(unknown, [7]), str(job)
+    assert "a number that is returned is not known to be a mean" in job.stderr, str(job)
+
+
+def test_arrays_stay_whole_where_a_function_shows_something_else_for_slices(tmp_path):
+    _, job = rows_seen(tmp_path)
+    for said in ("written_size() cannot be traced for a part of the rows (ValueError: Dimensions must be equal",
+                 "reshaped() cannot be traced for a part of the rows (ValueError: Dimension size must be evenly divisible",
+                 "branch() does something else for a part of the rows",
+                 "a number that is returned is neither a mean nor a sum over the rows of the batch (Exp)",
+                 "a number that is returned is neither a mean nor a sum over the rows of the batch (Max)"):
+        assert said in job.stderr, str(job)
+    assert "not the numbers of one process" not in job.stderr, str(job)
+
+
+def test_arrays_stay_whole_where_told_to(tmp_path):
+    rows, job = rows_seen(tmp_path, LOCKSTEP_STEP_ARGS="whole")
     assert {name for name, seen in rows.items() if seen != [7]} == {"loop", "one_row_first", "half_first"}, str(job)
-    assert job.stderr.count("LOCKSTEP_STEP_ARGS=cut") == 1, str(job)

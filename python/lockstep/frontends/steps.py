@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from lockstep import audit, batchnorm, following, gradients, hooks, host, metrics, ops, say, summary, world
-from lockstep.losses import figures, looks
+from lockstep.losses import figures, looks, numbers
 from lockstep.slices import current, own, part as parts
 
 _local = threading.local()
@@ -157,18 +157,29 @@ def global_logs(logs, part):
     """What a train_step of the script returns besides the results of metrics are numbers of the slice."""
     if world.size == 1 or not isinstance(logs, dict):
         return logs
-    return {name: _global_number(name, value, part) for name, value in logs.items()}
+    values = {name: value for name, value in _leaves(logs) if tf.is_tensor(value) and not metrics.is_of_all(value)}
+    own = [tf.convert_to_tensor(value) for value in values.values()]  # a variable of a metric, perhaps
+    kinds = numbers.kinds_of(own, numbers.RETURNED)
+    if kinds is not None:
+        looks.decide_by(numbers.first_problem(kinds))
+    kinds = [_kind_of_log(value, kind) for value, kind in zip(own, kinds or [None] * len(own))]
+    together = numbers.of_batch(own, kinds, [f"log/{name}" for name in values], part)
+    return _with_leaves(logs, dict(zip(values, together)))
 
 
-def _global_number(name, value, part):
-    if isinstance(value, dict):
-        return {key: _global_number(f"{name}/{key}", item, part) for key, item in value.items()}
-    if not tf.is_tensor(value) or metrics.is_of_all(value):
-        return value
-    value = tf.convert_to_tensor(value)  # a variable of a metric, perhaps
-    if value.shape.rank != 0 or not value.dtype.is_floating:
-        return value
-    return ops.allreduce(part.given(value), f"log/{name}", **part.reduction())
+def _leaves(logs, before=""):
+    for name, value in logs.items():
+        yield from _leaves(value, f"{before}{name}/") if isinstance(value, dict) else [(f"{before}{name}", value)]
+
+
+def _with_leaves(logs, values, before=""):
+    return {name: _with_leaves(value, values, f"{before}{name}/") if isinstance(value, dict) else values.get(f"{before}{name}", value)
+            for name, value in logs.items()}
+
+
+def _kind_of_log(value, kind):
+    """A number that nobody knows more about is taken for a mean."""
+    return numbers.MEAN if not isinstance(kind, str) and value.shape.rank == 0 and value.dtype.is_floating else kind
 
 
 # ---- what predict gives ---------------------------------------------------------------------------------------

@@ -206,4 +206,5 @@ def _is_affine(op, states):
 def _is_multiple(op, states):
     """The same, with no constant added."""
     is_sum = op.type in ("Add", "AddN", "AddV2", "Sub")
-    return _is_affine(op, states) and op.inputs[0].dtype.is_floating and not (is_sum and any(isinstance(state, Fixed) for state in states))
+    is_exact = op.inputs[0].dtype.is_floating or op.type == "Cast"
+    return _is_affine(op, states) and is_exact and not (is_sum and any(isinstance(state, Fixed) for state in states))

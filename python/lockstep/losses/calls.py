@@ -86,14 +86,30 @@ def graphs_of(op):
     return found
 
 
+_ACTS_ON_NOTHING = ("Assert", "NoOp", "DeleteIterator", "DestroyResourceOp")
+
+
 def assigns(op):
     """Does it give a variable a value?"""
     return bool(op.inputs) and op.inputs[0].dtype == tf.resource and op.type.startswith(("Assign", "ResourceApply", "ResourceScatter", "ResourceSparse",
                                                                                         "ResourceStrided"))
 
 
-def has_assigning(graph):
-    return any(assigns(op) or any(map(has_assigning, graphs_of(op))) for op in graph.get_operations())
+def acts(op):
+    """Does it print, write, or call Python?"""
+    if op.type in ("EagerPyFunc", "PyFunc"):
+        return True
+    return op.op_def.is_stateful and not op.outputs and not assigns(op) and op.type not in (*TYPES, *_ACTS_ON_NOTHING)
+
+
+def types_of(graph):
+    """Those of its operators, and of the functions that it calls."""
+    return tuple((op.type, *map(types_of, graphs_of(op))) for op in graph.get_operations())
+
+
+def has(is_chosen, graph):
+    """Is one of its operators, or of the functions that it calls, chosen?"""
+    return any(is_chosen(op) or any(has(is_chosen, called) for called in graphs_of(op)) for op in graph.get_operations())
 
 
 def _graph_of(op, attribute):

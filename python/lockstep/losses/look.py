@@ -14,8 +14,10 @@ from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
 UNCLEAR = "not known to be a mean over the rows of the batch"
+NEITHER = "neither a mean nor a sum over the rows of the batch"
 WRITTEN = "reshaped to a number of rows that is written into the script"
 KEPT = "kept in a variable, and made of the rows of the batch"
+WRITTEN_OUT = "printed, written or handed to Python is made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 GOING_BACK = "gradient_tape"  # name scope of inner gradients
 COUNTING = "lockstep_metric"  # name scope of sums that are put together later: see metrics.py
@@ -80,29 +82,35 @@ class Look(anatomy.Anatomy):
 
     def judge_variables(self):
         """What is assigned to variables must be the same on all ranks: not a figure, or rows, of a slice."""
-        self._judge_assigned(self._graph, self._inputs)
+        self._judge_given(self._graph, self._inputs, _assigns, KEPT)
         return self
 
-    def _judge_assigned(self, graph, given):
-        assigning, calling = [], []
+    def judge_effects(self):
+        """The same of what leaves the graph by operators that give nothing."""
+        self._judge_given(self._graph, self._inputs, calls.acts, WRITTEN_OUT)
+        return self
+
+    def _judge_given(self, graph, given, is_chosen, what):
+        """What the chosen operators are given must be the same on all ranks."""
+        chosen, calling = [], []
         for op in graph.get_operations():
-            if calls.assigns(op) and not _IN_NORMALISATION.search(op.name) and COUNTING not in op.name:
-                assigning.append(op)
-            elif any(map(calls.has_assigning, calls.graphs_of(op))):
+            if is_chosen(op):
+                chosen.append(op)
+            elif any(calls.has(is_chosen, called) for called in calls.graphs_of(op)):
                 calling.append(op)
-        values = [[tensor for tensor in op.inputs if tensor.dtype != tf.resource] for op in assigning] + [list(op.inputs) for op in calling]
+        values = [[tensor for tensor in op.inputs if tensor.dtype != tf.resource] for op in chosen] + [list(op.inputs) for op in calling]
         round_again = [list(op.outputs) if op.type in calls.LOOPS else [] for op in calling]  # what a loop's body is given later
         states = iter(self._follow(graph, given, sum(values + round_again, [])))
         found = [[next(states) for _ in tensors] for tensors in values]
-        for of_op, later in zip(found[len(assigning):], round_again):
+        for of_op, later in zip(found[len(chosen):], round_again):
             of_op[:] = [joined([state, next(states)]) for state in of_op] if later else of_op
-        for op, of_op in zip(assigning, found):
+        for op, of_op in zip(chosen, found):
             if not only(of_op, Fixed):
-                self._find(KEPT, op)
-        for op, of_op in zip(calling, found[len(assigning):]):
+                self._find(what, op)
+        for op, of_op in zip(calling, found[len(chosen):]):
             for called in calls.graphs_of(op):
                 inner = self._inside(op, called, list(op.inputs)[-len(called.inputs):])
-                inner._judge_assigned(called, dict(zip((tensor.name for tensor in called.inputs), of_op[-len(called.inputs):])))
+                inner._judge_given(called, dict(zip((tensor.name for tensor in called.inputs), of_op[-len(called.inputs):])), is_chosen, what)
                 self.problem = inner.problem
 
     def _find(self, what, op):
@@ -198,19 +206,28 @@ class Look(anatomy.Anatomy):
     def _compute(self, op, states):
         if op.type in calls.TYPES:
             return self._called(op, states)
-        if op.type in ("Mul", "RealDiv", "DivNoNan", "Div") and any(map(self._is_number_of_rows, op.inputs)) and any(
+        if op.type in ("Mul", "RealDiv", "DivNoNan", "Div") and any(map(self.may_be_number_of_rows, op.inputs)) and any(
                 isinstance(state, Rows) or (isinstance(state, Figure) and not state.totals) for state in states):
             raise Unclear("scaled by what may be the number of rows")
         if _is_agreed(op):
             return [Fixed()] * len(op.outputs)
         return super()._compute(op, states)
 
-    def _is_number_of_rows(self, tensor):
+    def may_have_rows(self, tensor):
+        """As far as its shape tells?"""
+        return tensor.shape.rank is None or any(size in (None, self._number_of_rows) for size in tensor.shape.as_list())
+
+    def may_be_number_of_rows(self, tensor):
         """May this constant be it?  Where a function is traced for a known number, len(x) is a number like any other."""
-        if tensor.shape.rank != 0 or (self._number_of_rows or 0) < 2 or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
+        if tensor.shape.rank != 0 or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
             return False
         value = known(tensor)
-        return value is not None and any(abs(float(value) / number - 1) < 1e-6 for number in (self._number_of_rows, 1 / self._number_of_rows))
+        return value is not None and self.is_number_of_rows(float(value))
+
+    def is_number_of_rows(self, number):
+        """Or one divided by it."""
+        rows = self._number_of_rows or 0
+        return rows > 1 and any(abs(number / other - 1) < 1e-6 for other in (rows, 1 / rows))
 
     def _called(self, op, states):
         """What an operator gives that calls functions.  What nobody uses is not looked at, but in a loop, where one thing follows from
@@ -254,6 +271,11 @@ class Look(anatomy.Anatomy):
             if number is not None and number.ndim == 0 and number == self._number_of_rows:
                 return Figure(True)
         return super()._figure_of_figures(op, states)
+
+
+def _assigns(op):
+    """Does it give a variable of the script a value?"""
+    return calls.assigns(op) and not _IN_NORMALISATION.search(op.name) and COUNTING not in op.name
 
 
 def _has_other_gradient(op):

@@ -111,6 +111,12 @@ def _look_at_variables():
     return Look(graph, *inputs.of_graph(graph)).judge_variables()
 
 
+def problem_of_effects():
+    """What the function being traced writes, prints or hands to Python that is different for slices; otherwise None."""
+    graph = tf.compat.v1.get_default_graph()
+    return _problem(lambda: Look(graph, *inputs.of_graph(graph)).judge_effects(), "what is")
+
+
 def _first_problem(look_at, targets):
     problems = (_problem(lambda: look_at(target), "the loss is") for target in targets)
     return next((problem for problem in problems if problem is not None), None)
@@ -120,12 +126,18 @@ def _problem(look_at, subject):
     try:
         look = look_at()
     except Exception as error:  # this look must not end a script that trains
-        return f"{_place(traceback.extract_stack())}: {subject} {UNCLEAR} ({type(error).__name__}: {error})"
-    if look is None or look.problem is None:
-        return None
-    what, op = look.problem
-    frames = traceback.extract_stack() if getattr(op.graph, "name", None) == replay.NAME else op.traceback
-    return f"{_place(frames)}: {subject} {what} ({op.type})"
+        return told_of_error(subject, error)
+    return None if look is None or look.problem is None else told(*look.problem, subject)
+
+
+def told(what, op, subject):
+    """One line for the user: what is the problem, and where.  op: None where there is none."""
+    frames = traceback.extract_stack() if op is None or getattr(op.graph, "name", None) == replay.NAME else op.traceback
+    return f"{_place(frames)}: {subject} {what}" + ("" if op is None else f" ({op.type})")
+
+
+def told_of_error(subject, error):
+    return f"{_place(traceback.extract_stack())}: {subject} {UNCLEAR} ({type(error).__name__}: {error})"
 
 
 def _look_in_graph(rows, target):
@@ -220,6 +232,12 @@ def decide(target):
     """Ends the tracing of a step that is given a slice, on all ranks, if it needs the whole batch; notes it of an eager step."""
     if getattr(_local, "is_deciding", False):
         _decide(problem_of(target))
+
+
+def decide_by(problem):
+    """The same by what is known of a number that the step gives; None: no problem."""
+    if getattr(_local, "is_deciding", False) and is_on():
+        _decide(problem)
 
 
 def decide_of_variables():

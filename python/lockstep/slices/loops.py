@@ -95,6 +95,13 @@ class _Loop:
             self.trains, self._place.problem = False, problem
             looks.say_whole(problem)
 
+    def note_cut(self, part):
+        self.has_given_slices = True
+        if part is parts.WHOLE:
+            summary.note_explained()
+            world.say_once(f"{self.where()}: batches with tensors that have different numbers of rows, or a sparse matrix of a graph: every rank "
+                           "computes whole ones, which is right but not faster")
+
     def note_gradient(self):
         if self._place.problem is None and self.is_batched:
             self.trains = self._has_trained = True
@@ -146,10 +153,11 @@ def keep_whole(problem):
     for graph in _graphs_with_switch():
         graph._lockstep_problem = problem
         looks.say_whole(problem)
-    for function, _ in current.called:
+    for function, arguments in current.called:
+        function._lockstep_problem_of_trace = problem
         if not hasattr(function, "_lockstep_was_called"):
             function._lockstep_problem = problem
-        elif not hasattr(function, "_lockstep_problem") and looks.UNCLEAR not in problem:
+        elif not hasattr(function, "_lockstep_problem") and looks.UNCLEAR not in problem and not step_args.is_open(arguments):
             _say_too_late(problem)
 
 
@@ -203,7 +211,7 @@ def _deliver(iterator, element):
         part = own.part_of(element)
     elif loop is not None and loop.trains:
         part, element = parts.cut(element)
-        loop.has_given_slices = True
+        loop.note_cut(part)
         summary.count(part)
     elif loop is not None and loop.takes_first() and looks.is_on():
         replay.begin(element)
@@ -324,17 +332,16 @@ def _attach_functions():
 def _call_on_slices(original, function, args, kwargs):
     """With this rank's rows of the arrays among the arguments, where it may be."""
     sliced = step_args.cut(function, (args, kwargs)) if len(current.called) == 1 else None
-    if sliced is None:
-        result = original(function, *args, **kwargs)
-        if getattr(function, "_lockstep_trains", False) and len(current.called) == 1 and not _has_fixed_rows(function):
-            step_args.look(function, (args, kwargs), result)
-        return result
-    part, (args, kwargs) = sliced
-    current.deliver(part)
-    try:
-        return step_args.whole(function, original(function, *args, **kwargs), part)
-    finally:
-        current.deliver(parts.WHOLE)
+    if sliced is not None:
+        kind, part, rows = sliced
+        with step_args.given(function, part, rows):
+            if step_args.works(function, kind, rows):
+                summary.count(part)
+                return step_args.whole(function, kind, original(function, *rows[0], **rows[1]), part)
+    result = original(function, *args, **kwargs)
+    if getattr(function, "_lockstep_trains", False) and len(current.called) == 1 and not _has_fixed_rows(function):
+        step_args.look(function, (args, kwargs), result)
+    return result
 
 
 def _first_number(result):
