@@ -6,11 +6,11 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
+import loop  # noqa: E402
 import models  # noqa: E402
-import peer_loop  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-args = peer_loop.arguments(__doc__)
+args = loop.arguments(__doc__)
 
 options = tf.distribute.experimental.CommunicationOptions(
     implementation=tf.distribute.experimental.CommunicationImplementation.RING)
@@ -38,4 +38,4 @@ def step(iterator):
     return strategy.run(replica_step, args=next(iterator))
 
 
-peer_loop.time_steps(lambda: step(batches), args)
+loop.time_steps(lambda: step(batches), args)

@@ -11,11 +11,11 @@ os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[local_rank]})
 
 import horovod.tensorflow as hvd  # noqa: E402
 import keras  # noqa: E402
+import loop  # noqa: E402
 import models  # noqa: E402
-import peer_loop  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-args = peer_loop.arguments(__doc__)
+args = loop.arguments(__doc__)
 
 hvd.init()
 keras.utils.set_random_seed(7)
@@ -39,4 +39,4 @@ def step(iterator):
 
 
 hvd.broadcast_variables([variable.value for variable in model.variables], root_rank=0)
-peer_loop.time_steps(lambda: step(batches), args)
+loop.time_steps(lambda: step(batches), args)

@@ -12,7 +12,8 @@
   horovod Horovod, two processes, a hand-written loop; only where it is installed
 
 The ways take turns in rounds, so that drift of the machine meets all of them; medians over the rounds are printed.
-Efficiency is copies / ranks: 100 % means that training together costs nothing."""
+Efficiency is copies / ranks: 100 % means that training together costs nothing.  The script is Keras's fit on a tf.data pipeline, or, with
+--script arrays.py, a hand-written loop on NumPy arrays."""
 import argparse
 import importlib.util
 import json
@@ -27,6 +28,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CASES = (("resnet", 32), ("mnist", 128), ("mnist", 32), ("alexnet", 32))
+SCRIPTS = ("script.py", "arrays.py")
 WAYS = ("one", "copies", "ranks", "peer", "alone", "whole", "cores", "horovod")
 # The ways whose steps take the same batch, and what they are called beside each other.
 SAME_BATCH = {"whole": "1 process, 1 core", "cores": "1 process, 2 cores", "ranks": "Lockstep", "peer": "tf.distribute",
@@ -81,48 +83,48 @@ def free_ports(number):
     return ports
 
 
-def time_one(case, steps, folder, **env):
-    wait([start(on_core(0, command("script.py", case, steps, folder)), environment(0, **env), folder)], folder)
+def time_one(script, case, steps, folder, **env):
+    wait([start(on_core(0, command(script, case, steps, folder)), environment(0, **env), folder)], folder)
 
 
-def time_copies(case, steps, folder):
-    wait([start(on_core(core, command("script.py", case, steps, folder)), environment(core), folder) for core in (0, 1)], folder)
+def time_copies(script, case, steps, folder):
+    wait([start(on_core(core, command(script, case, steps, folder)), environment(core), folder) for core in (0, 1)], folder)
 
 
-def time_ranks(case, steps, folder):
+def time_ranks(script, case, steps, folder):
     launcher = [sys.executable, "-m", "lockstep", "run", "-n", "2", "--threads", "1", "--no-progress"]
-    wait([start(launcher + command("script.py", case, steps, folder, factor=2), environment(0), folder)], folder)
+    wait([start(launcher + command(script, case, steps, folder, factor=2), environment(0), folder)], folder)
 
 
-def time_peer(case, steps, folder):
+def time_peer(_, case, steps, folder):
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
     wait([start(on_core(core, command("peer.py", case, steps, folder, factor=2)), environment(
         core, TF_CONFIG=json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": core}})), folder)
         for core in (0, 1)], folder)
 
 
-def time_whole(case, steps, folder):
-    wait([start(on_core(0, command("script.py", case, steps, folder, factor=2)), environment(0), folder)], folder)
+def time_whole(script, case, steps, folder):
+    wait([start(on_core(0, command(script, case, steps, folder, factor=2)), environment(0), folder)], folder)
 
 
-def time_cores(case, steps, folder):
+def time_cores(script, case, steps, folder):
     threads = {"TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    wait([start(on_core("0,1", command("script.py", case, steps, folder, factor=2)), environment(0, **threads), folder)], folder)
+    wait([start(on_core("0,1", command(script, case, steps, folder, factor=2)), environment(0, **threads), folder)], folder)
 
 
-def time_horovod(case, steps, folder):
+def time_horovod(_, case, steps, folder):
     launcher = [sys.executable, "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2"]
     wait([start(launcher + command("peer_horovod.py", case, steps, folder, factor=2), environment(0, TF_MPI_ENABLE="0"), folder)],
          folder)
 
 
-def time_way(way, case, steps):
+def time_way(way, script, case, steps):
     with tempfile.TemporaryDirectory() as folder:
         if way == "alone":
-            time_one(case, steps, folder, TF_MPI_ENABLE="1")
+            time_one(script, case, steps, folder, TF_MPI_ENABLE="1")
         else:
             {"one": time_one, "copies": time_copies, "ranks": time_ranks, "peer": time_peer, "whole": time_whole,
-             "cores": time_cores, "horovod": time_horovod}[way](case, steps, folder)
+             "cores": time_cores, "horovod": time_horovod}[way](script, case, steps, folder)
         return results(folder)
 
 
@@ -162,6 +164,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", help="model:batch, as mnist:128; more than once; default: all")
     parser.add_argument("--ways", help="which of them, with commas (default: all)")
+    parser.add_argument("--script", choices=SCRIPTS, default=SCRIPTS[0], help="of all ways but the peers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", help="file for the numbers")
@@ -175,7 +178,7 @@ def main():
         rounds = {way: [] for way in ways}
         for _ in range(args.rounds):
             for way in ways:
-                rounds[way].append(time_way(way, case, args.steps))
+                rounds[way].append(time_way(way, args.script, case, args.steps))
         ms = {way: statistics.median(values) for way, values in rounds.items()}
         notes = []
         if {"copies", "ranks"} <= set(ways):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the loops of the peers have in common: their arguments, and how a step is timed."""
+"""What hand-written loops have in common: their arguments, and how a step is timed."""
 import argparse
 import json
 import os
