@@ -45,7 +45,7 @@ MASKS = """
     keras.utils.set_random_seed(1)
     class Show(keras.layers.Layer):
         def call(self, inputs):
-            tf.print("mask", inputs, summarize=-1, output_stream=sys.stdout)
+            tf.numpy_function(lambda rows: print("mask", rows.tolist()), [inputs], [])  # tf.print would show all rows
             return inputs
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dropout(0.5), Show(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")

@@ -36,9 +36,13 @@ def is_array(item):
     return tf.is_tensor(item) and not gradients.is_variable(item) and item.shape.rank != 0
 
 
-def kind_of(arguments):
-    """What calls have in common that are alike."""
-    return repr(tf.nest.map_structure(lambda _: 0, arguments)), tuple(map(_kind_of_argument, tf.nest.flatten(arguments)))
+def kind_of(item):
+    """What calls with such arguments have in common that are alike."""
+    if isinstance(item, dict):
+        return dict, tuple((key, kind_of(value)) for key, value in item.items())
+    if isinstance(item, (list, tuple)):
+        return type(item), tuple(map(kind_of, item))
+    return _kind_of_argument(item)
 
 
 def _kind_of_argument(item):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three models with a training step of their own; 403 samples leave a short last batch."""
+import sys
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -39,14 +41,17 @@ class WithMetrics(keras.Model):
 
 
 class PlainLoss(keras.Model):
-    """Returns the loss of the step as it is."""
+    """Returns the loss of the step as it is, sums and numbers of rows, and prints."""
 
     def train_step(self, data):
         inputs, targets = data
         with tf.GradientTape() as tape:
-            loss = keras.ops.mean(keras.losses.huber(targets, self(inputs, training=True)))
+            losses = keras.losses.huber(targets, self(inputs, training=True))
+            loss = keras.ops.mean(losses)
         self.optimizer.apply(tape.gradient(loss, self.trainable_weights), self.trainable_weights)
-        return {"loss": loss, "twice": 2 * loss}
+        tf.print("loss of the batch", loss, tf.shape(inputs)[0], output_stream=sys.stdout)
+        high = tf.reduce_sum(tf.cast(losses > 0.1, tf.int32))
+        return {"loss": loss, "twice": 2 * loss, "sum": tf.reduce_sum(losses), "high": high, "rows": tf.shape(inputs)[0]}
 
 
 class ComputeLoss(keras.Model):
@@ -75,5 +80,5 @@ for model in WithMetrics(), functional(PlainLoss), functional(ComputeLoss):
     model.compile(optimizer=keras.optimizers.Adam(0.02), loss="mse")
     history = model.fit(x, y, batch_size=50, epochs=3, verbose=0)
     for name, values in sorted(history.history.items()):
-        print(type(model).__name__, name, *(f"{value:.6f}" for value in values))
+        print(type(model).__name__, name, *(f"{value:.6f}" for value in values), flush=True)
     np.savez(f"{type(model).__name__}.npz", *model.get_weights())
