@@ -21,7 +21,7 @@ from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGra
 
 from lockstep import gradients, hooks, native, ops, world
 from lockstep.losses import looks, numbers
-from lockstep.slices import current, loops, part as parts, step_args
+from lockstep.slices import current, loops, part as parts, trial
 
 
 def attach():
@@ -77,8 +77,9 @@ def _is_number(value):
 def _reporting(python_func):
     @functools.wraps(python_func)
     def function(*args, **kwargs):
-        result = python_func(*args, **kwargs)
         graph = tf.compat.v1.get_default_graph()
+        trial.begin(graph)
+        result = python_func(*args, **kwargs)
         takes_gradients = getattr(graph, "_lockstep_reports", False)
         if takes_gradients or getattr(graph, "_lockstep_reports_around", False):
             with current.no_scope():  # of a tf.data function: the loop's body was traced without it (loops.py)
@@ -96,7 +97,7 @@ def _with_numbers_of_all(result, name):
     kinds = None if isinstance(graph, ControlFlowFuncGraph) else numbers.kinds_of(flat, numbers.RETURNED)
     if kinds is not None:
         _keep_whole_for(numbers.first_problem(kinds) or looks.problem_of_effects())
-        kinds = step_args.note_outputs(graph, result, kinds)
+        kinds = trial.note(graph, result, kinds)
     kinds = [numbers.MEAN if _is_number(value) and not isinstance(kind, str) else kind for value, kind in zip(flat, kinds or [None] * len(flat))]
     own = [_as_number(value) if kind == numbers.MEAN else value for value, kind in zip(flat, kinds)]
     names = [current.numbered(name) if kind in (numbers.MEAN, numbers.TOTAL) else None for kind in kinds]

@@ -48,7 +48,7 @@ def _given_for(graph, arguments):
     around = list(current.graphs_around(graph))[1:]
     for function, call in reversed(current.called):
         given = [item for item in tf.nest.flatten(_in_order(function, *call), expand_composites=True)
-                 if isinstance(item, np.ndarray) or (tf.is_tensor(item) and not isinstance(item, tf.Variable) and item.dtype != tf.resource)]
+                 if isinstance(item, (np.ndarray, np.generic)) or (tf.is_tensor(item) and not isinstance(item, tf.Variable) and item.dtype != tf.resource)]
         if len(given) == len(arguments) and all(_may_be(*pair) and _is_outside(pair[0], around) for pair in zip(given, arguments)):
             return given
     return None

@@ -17,6 +17,7 @@ UNCLEAR = "not known to be a mean over the rows of the batch"
 NEITHER = "neither a mean nor a sum over the rows of the batch"
 WRITTEN = "reshaped to a number of rows that is written into the script"
 KEPT = "kept in a variable, and made of the rows of the batch"
+CHECKED = "checked, and made of the rows of the batch, some of which would end the step on one rank only"
 WRITTEN_OUT = "printed, written or handed to Python is made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 GOING_BACK = "gradient_tape"  # name scope of inner gradients
@@ -41,8 +42,12 @@ class Look(anatomy.Anatomy):
 
     def again(self):
         """A second look, if it may see more."""
-        is_worth = self._number_of_rows is not None and not self._is_second and self.problem is not None and self.problem[0] in (UNCLEAR, COMPARISON)
-        return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True) if is_worth else None
+        return self.second() if self.problem is not None and self.problem[0] in (UNCLEAR, COMPARISON) else None
+
+    def second(self):
+        """None: it was one."""
+        is_possible = self._number_of_rows is not None and not self._is_second
+        return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True) if is_possible else None
 
     def note_reshaped(self, op, rows):
         self._reshaped.append((op, rows))
@@ -88,6 +93,11 @@ class Look(anatomy.Anatomy):
     def judge_effects(self):
         """The same of what leaves the graph by operators that give nothing."""
         self._judge_given(self._graph, self._inputs, calls.acts, WRITTEN_OUT)
+        return self
+
+    def judge_checks(self):
+        """The same of what may end a step, which the script may catch."""
+        self._judge_given(self._graph, self._inputs, calls.checks, CHECKED)
         return self
 
     def _judge_given(self, graph, given, is_chosen, what):

@@ -117,6 +117,11 @@ def problem_of_effects():
     return _problem(lambda: Look(graph, *inputs.of_graph(graph)).judge_effects(), "what is")
 
 
+def problem_of_checks(graph):
+    """What a function, which was traced, checks that is different for slices; otherwise None."""
+    return _problem(lambda: Look(graph, *inputs.of_graph(graph)).judge_checks(), "a tensor is")
+
+
 def _first_problem(look_at, targets):
     problems = (_problem(lambda: look_at(target), "the loss is") for target in targets)
     return next((problem for problem in problems if problem is not None), None)

@@ -34,10 +34,20 @@ def kinds_of(values, subject):
     try:
         graph = tf.compat.v1.get_default_graph()
         look = Look(graph, *inputs.of_graph(graph))
-        found = iter(list(zip(tensors, look.states_of(tensors))))
+        found = iter(_kinds(look, tensors, subject))
     except Exception as error:  # this look must not end a script that trains
         return [Problem(looks.told_of_error(subject, error), True)] * len(values)
-    return [_kind(look, *next(found), subject) if _is_plain(value) else _kind_of_other(look, value, subject) for value in values]
+    return [next(found) if _is_plain(value) else _kind_of_other(look, value, subject) for value in values]
+
+
+def _kinds(look, tensors, subject):
+    """By a second look where the first does not know, as for targets of gradients."""
+    kinds = [_kind(look, *pair, subject) for pair in zip(tensors, look.states_of(tensors))]
+    second = None if all(isinstance(kind, str) for kind in kinds) else look.second()
+    if second is None:
+        return kinds
+    others = [_kind(second, *pair, subject) for pair in zip(tensors, second.states_of(tensors))]
+    return [other if isinstance(other, str) and not isinstance(kind, str) else kind for kind, other in zip(kinds, others)]
 
 
 def first_problem(kinds, with_rows=False):

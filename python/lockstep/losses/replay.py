@@ -123,6 +123,16 @@ def end():
         op_callbacks.remove_op_callback(_note)
 
 
+@contextlib.contextmanager
+def suspended():
+    """Nothing is noted meanwhile, and nothing known of what was."""
+    notes, _local.notes = _notes(), None
+    try:
+        yield
+    finally:
+        _local.notes = notes
+
+
 def _notes():
     return getattr(_local, "notes", None)
 

@@ -46,7 +46,7 @@ def kind_of(item):
 
 
 def _kind_of_argument(item):
-    if is_array(item) or isinstance(item, np.generic) or (tf.is_tensor(item) and not gradients.is_variable(item)):
+    if isinstance(item, (np.ndarray, np.generic)) or (tf.is_tensor(item) and not gradients.is_variable(item)):
         shape = tf.TensorShape(item.shape)
         return item.dtype.name, None if shape.rank is None else tuple(shape.as_list()[1:])
     return (type(item), item) if isinstance(item, (bool, int, float, str, bytes, type(None))) else _ThisOne(item)

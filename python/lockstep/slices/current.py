@@ -131,6 +131,17 @@ def deliver(part):
         _in_variable = numbers
 
 
+@contextlib.contextmanager
+def delivering(part):
+    """As if this had been delivered last."""
+    before = _delivered
+    deliver(part)
+    try:
+        yield
+    finally:
+        deliver(before)
+
+
 def mark(element, part):
     """Remembers the part with the tensors of a batch: a loop may fetch a batch before it uses the last one."""
     for tensor in tf.nest.flatten(element):

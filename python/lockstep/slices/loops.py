@@ -15,6 +15,7 @@ also make its data set anew for each epoch; where two of them have trained, and 
 Inside a tf.function the loop is traced before anything runs: rows are cut by a variable that says whether the loop
 trains, and which is set when a gradient is traced in it."""
 import collections
+import contextlib
 import sys
 import weakref
 
@@ -311,19 +312,29 @@ def attach():
 
 def _attach_functions():
     """Also where nothing is cut: a call of a function that trains is a step, which is counted and recorded."""
-    cuts_args = step_args.is_on()
+    cuts_args, cuts_loops = step_args.is_on(), world.size > 1 and not parts.is_left_alone() and not weak.is_on() and looks.is_on()
+
+    def called(original, self, args, kwargs):
+        if len(current.called) > 1 or not cuts_args:
+            return original(self, *args, **kwargs)
+        return _call_on_slices(original, self, args, kwargs)
 
     @hooks.wrap(polymorphic_function.Function, "__call__")
     def call(original, self, *args, **kwargs):
         current.recall((args, kwargs))
         current.called.append((self, (args, kwargs)))
         try:
-            result = _call_on_slices(original, self, args, kwargs) if cuts_args else original(self, *args, **kwargs)
-            self._lockstep_was_called = True
+            is_outermost = len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly()
+            is_of_no_loop = is_outermost and current.is_delivering_slices() and step_args.is_of_no_loop((args, kwargs))
+            with current.delivering(parts.WHOLE) if is_of_no_loop else contextlib.nullcontext():
+                result = called(original, self, args, kwargs)
             if getattr(self, "_lockstep_trains", False):
+                if is_outermost and cuts_loops and not hasattr(self, "_lockstep_was_called"):
+                    _try_with_slices(self, (args, kwargs))
                 note_gradient()
-                if len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                if is_outermost:
                     gradients.note_step(_first_number(result))
+            self._lockstep_was_called = True
             return result
         finally:
             current.called.pop()
@@ -331,17 +342,22 @@ def _attach_functions():
 
 def _call_on_slices(original, function, args, kwargs):
     """With this rank's rows of the arrays among the arguments, where it may be."""
-    sliced = step_args.cut(function, (args, kwargs)) if len(current.called) == 1 else None
-    if sliced is not None:
-        kind, part, rows = sliced
-        with step_args.given(function, part, rows):
-            if step_args.works(function, kind, rows):
-                summary.count(part)
-                return step_args.whole(function, kind, original(function, *rows[0], **rows[1]), part)
+    cut = step_args.call_on_slices(function, (args, kwargs), lambda slices: original(function, *slices[0], **slices[1]))
+    if cut is not None:
+        return cut.result
     result = original(function, *args, **kwargs)
-    if getattr(function, "_lockstep_trains", False) and len(current.called) == 1 and not _has_fixed_rows(function):
+    if getattr(function, "_lockstep_trains", False) and not _has_fixed_rows(function):
         step_args.look(function, (args, kwargs), result)
     return result
+
+
+def _try_with_slices(function, arguments):
+    """The first batch of a loop was whole: would a slice have done, too?"""
+    is_first = any(loop.is_batched and not loop.is_own and not loop.trains for loop in _alive(_fetched))
+    if is_first and not hasattr(function, "_lockstep_problem") and not _has_fixed_rows(function) and not tf.config.functions_run_eagerly():
+        problem = step_args.problem_with_batch(function, arguments)
+        if problem is not None:
+            function._lockstep_problem = problem
 
 
 def _first_number(result):

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a function of the script do the same for a part of the rows of its batch?  After its first call, for a whole batch on every rank, all ranks
+trace it for their slices, and nothing runs:
+
+    whole call    step(x, y)    traced for 12 rows     noted: what it returns (losses/numbers.py), its graph
+    trial                       traced for 6 rows      the same operators and constants (losses/constants.py)?
+
+It cannot be traced where a batch size is written into it; it is something else where it goes by the number of rows (0.1 / len(x)), or by something
+of Python that has changed.  Ranks agree: what one cannot do keeps batches whole on all.
+
+A script's random numbers go on as if there had been no trial."""
+import collections
+import pickle
+import random
+
+import numpy as np
+import tensorflow as tf
+
+from lockstep import host
+from lockstep.losses import constants, looks, numbers
+from lockstep.slices import alike, current
+
+# What a trace has shown.  kinds: those of what is returned; others: what is returned and no tensor, and shapes of what has no row for each of the
+# batch's; problem: why calls like it must be whole
+Trace = collections.namedtuple("Trace", "kinds others problem graph")
+
+MOST_TRACES = 64  # of a function, that are remembered
+
+_running = []  # functions that are being tried
+
+
+def is_running():
+    return bool(_running)
+
+
+def name_of(function):
+    """Partial functions and objects that can be called have none."""
+    return getattr(function, "__name__", "a function")
+
+
+# ---- while a function is traced --------------------------------------------------------------------------------
+
+def begin(graph):
+    """A function is going to be traced."""
+    if _is_outermost(graph):
+        graph._lockstep_drawn = _drawn()
+
+
+def note(graph, result, kinds):
+    """What the function that is being traced returns.  Gives it as it was first seen."""
+    if not current.called:
+        return kinds
+    function, arguments = current.called[-1]
+    call = alike.kind_of(arguments)
+    if _is_outermost(graph):
+        problem = vars(function).pop("_lockstep_problem_of_trace", None) or looks.problem_of_variables() or _problem_of_draws(function, graph)
+        traces = vars(function).setdefault("_lockstep_traces", {})
+        if len(traces) < MOST_TRACES:
+            traces[call, _rows(arguments)] = Trace(kinds, _others(result, kinds), problem, graph)
+    return alike.first_seen(function, "kinds", (graph.name, call, alike.kind_of(result)), kinds)
+
+
+def _is_outermost(graph):
+    """Is it that of the function that the script has called?"""
+    return len(current.called) == 1 and not graph.outer_graph.building_function and not current.is_scoped()
+
+
+def _others(result, kinds):
+    """Numbers of Python may be made from the number of rows, too, and so may be shapes."""
+    flat = tf.nest.flatten(result)
+    return [_other(value) for value, kind in zip(flat, kinds) if kind != numbers.ROWS]
+
+
+def _other(value):
+    if tf.is_tensor(value):
+        return None if value.shape.rank is None else tuple(value.shape.as_list())
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _drawn():
+    """What tells how many random numbers of Python and NumPy were drawn."""
+    return random.getstate(), np.random.get_state(legacy=False)
+
+
+def _problem_of_draws(function, graph):
+    """Ranks trace at other times than one process: the numbers that are drawn afterwards would be others."""
+    is_same = pickle.dumps(graph._lockstep_drawn) == pickle.dumps(_drawn())
+    return None if is_same else f"{name_of(function)}() draws random numbers of Python or NumPy while it is traced"
+
+
+def _rows(arguments):
+    return tuple(item.shape[0] for item in current.leaves(arguments) if alike.is_array(item))
+
+
+def trace_of(function, arguments):
+    """What such a call runs; None: nobody knows."""
+    call, traces = alike.kind_of(arguments), getattr(function, "_lockstep_traces", {})
+    any_rows = (trace for (kind, _), trace in traces.items() if kind == call and _is_for_any_rows(trace))
+    return traces.get((call, _rows(arguments))) or next(any_rows, None)
+
+
+def _is_for_any_rows(trace):
+    return any(tensor.shape.rank and tensor.shape[0] is None for tensor in trace.graph.inputs)
+
+
+# ---- the trial -------------------------------------------------------------------------------------------------
+
+def problem_with(function, arguments, whole=None):
+    """Why all ranks must go on with whole batches; None: all can be given slices like these.  whole: the trace for the whole batch, with
+    which this one is compared."""
+    problem = _own_problem(function, arguments, whole)
+    is_bad = host.allreduce(np.array([problem is not None], np.uint8), f"step/{name_of(function)}/trial", op="max")[0]
+    return (problem or f"{name_of(function)}() shows another rank something else") if is_bad else None
+
+
+def _own_problem(function, arguments, whole):
+    args, kwargs = arguments
+    vars(function).pop("_lockstep_problem_of_trace", None)
+    drawn = _drawn()
+    _running.append(function)
+    try:
+        function.get_concrete_function(*args, **kwargs)
+    except Exception as error:  # whatever the script or TensorFlow say of it: whole batches have worked
+        return f"{name_of(function)}() cannot be traced for a part of the rows ({_short(error)})"
+    finally:
+        _running.pop()
+        random.setstate(drawn[0])
+        np.random.set_state(drawn[1])
+    return None if whole is None else _difference(function, whole, trace_of(function, arguments))
+
+
+def _difference(function, whole, trace):
+    if trace is None:
+        return f"{name_of(function)}() was traced earlier"
+    if trace is whole:  # for any number of rows
+        return None
+    if trace.problem is not None and whole.problem is None:
+        return trace.problem
+    if (trace.kinds, trace.others) != (whole.kinds, whole.others):
+        return numbers.first_problem(trace.kinds, with_rows=True) or f"{name_of(function)}() returns something else for a part of the rows"
+    return None if constants.are_same(whole.graph, trace.graph) else f"{name_of(function)}() does something else for a part of the rows"
+
+
+def _short(error):
+    """TensorFlow's texts end with what was wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text, kind = lines[-1] if lines else "", f"{type(error).__name__}: "
+    return kind + text.removeprefix(kind)

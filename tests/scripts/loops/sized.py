@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that go by the number of their rows, or by what has changed in Python; from arrays or from tf.data.  29 rows in batches of 12 and a
+rest of 5."""
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+how = sys.argv[1]
+np.random.seed(4)
+rate = 0.0
+rows_seen = tf.Variable(0)
+
+
+def squares(out, y):
+    return tf.reduce_mean((out - y) ** 2)
+
+
+def size_of(weights):
+    return tf.reduce_sum(weights ** 2)
+
+
+def counted(x, y, out, weights):
+    rows_seen.assign_add(2 * len(x))
+    return squares(out, y)
+
+
+def checked(x, y, out, weights):
+    return tf.reduce_mean(tf.debugging.check_numerics(1 / (out - y), "a row without a difference"))
+
+
+def by_branch(x, y, out, weights):
+    return squares(out, y) if len(x) == 12 else tf.reduce_mean(tf.abs(out - y))
+
+
+def written(x, y, out, weights):
+    return squares(out + tf.zeros((12, 2), tf.float64), y) if len(x) > 6 else squares(out, y)
+
+
+LOSSES = {
+    "ridge": lambda x, y, out, weights: squares(out, y) + 0.7 / (2 * len(x)) * size_of(weights),
+    "bessel": lambda x, y, out, weights: squares(out, y) * (len(x) / (len(x) - 1)),
+    "root": lambda x, y, out, weights: squares(out, y) / np.sqrt(x.shape[0]),
+    "sum by rows": lambda x, y, out, weights: tf.reduce_sum((out - y) ** 2) / x.shape[0],
+    "rows by rows": lambda x, y, out, weights: tf.reduce_mean((out - y) ** 2 * (0.5 / len(x))),
+    "constant in Python": lambda x, y, out, weights: squares(out, y) + rate * size_of(weights),
+    "noise of NumPy": lambda x, y, out, weights: squares(out + np.random.normal(), y),
+    "counted": counted,
+    "checked": checked,
+    "by branch": by_branch,
+    "written": written,
+}
+RETURNED = {
+    "nothing": lambda x, out: None,
+    "sizes": lambda x, out: (x.shape[0] * x.shape[1], tf.constant(x.shape.as_list()), len(x) - 1.5),
+    "so many": lambda x, out: (tf.ones(len(x)), tf.zeros((len(x), 1)), tf.range(x.shape[0])),
+    "divided": lambda x, out: (tf.reduce_sum(out) / (len(x) - 1), tf.reduce_mean(out) / np.sqrt(len(x))),
+}
+
+
+def train(loss_of, returned, width):
+    global rate
+    rate = 0.0
+    generator = np.random.default_rng(width)
+    x, y, weights = generator.normal(size=(29, width)), generator.normal(size=(29, 2)), tf.Variable(generator.normal(size=(width, 2)))
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            out = tf.tanh(x @ weights)
+            loss = loss_of(x, y, out, weights)
+        weights.assign_sub(0.05 * tape.gradient(loss, weights))
+        return loss, returned(x, out)
+
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(12)
+    for epoch in range(2):
+        order = np.random.permutation(29)  # the step draws as often as in one process
+        batches = [(x[rows], y[rows]) for rows in (order[:12], order[12:24], order[24:])]
+        for batch in data if how == "data" else batches:
+            loss, more = step(*batch)
+            rate += 0.1
+            print(f"  {float(loss):.10f}", *(f"{np.shape(value)} {np.sum(value):.9f}" for value in tf.nest.flatten(more) if value is not None))
+        print("  order", *order[:4])
+    print("  weights", f"{float(tf.reduce_sum(weights * tf.cos(weights))):.10f}", "rows", int(rows_seen))
+
+
+def failing():
+    """A row is not a number in the second batch, and the script goes on."""
+    weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.debugging.check_numerics(tf.reduce_mean(tf.debugging.check_numerics(x @ weights, "rows")), "loss")
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+        return loss
+
+    for batch in range(4):
+        x = np.ones((6, 2)) * (batch + 1)
+        if batch == 1:
+            x[5, 0] = np.nan
+        try:
+            print("  ", float(step(x)))
+        except tf.errors.InvalidArgumentError:
+            print("   left out")
+
+
+def beside_a_loop():
+    """Whole arrays are given to a step while a loop over tf.data goes on, and when it has ended; then one within a tape; then eagerly."""
+    weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+    points = np.random.normal(size=(7, 2))
+
+    @tf.function
+    def step(x, power):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.abs(x @ weights) ** power)
+        weights.assign_sub(0.05 * tape.gradient(loss, weights))
+        return loss, tf.reduce_sum(x), tf.shape(x)[0]
+
+    for x in tf.data.Dataset.from_tensor_slices(np.random.normal(size=(29, 2))).batch(12).repeat(2):
+        print("  ", *(f"{float(value):.10f}" for result in (step(x, 2.0), step(points, 3.0)) for value in result[:1]))
+    for _ in range(3):
+        print("   after", *(f"{float(value):.10f}" for value in step(points, 3.0)))
+    given = tf.constant(points)
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        loss = step(given, 3.0)[0]
+    print("   within", f"{float(tf.reduce_sum(tf.cos(tape.gradient(loss, given)))):.10f}")
+    tf.config.run_functions_eagerly(True)
+    print("   eagerly", *(f"{float(value):.10f}" for value in step(points, 3.0)))
+    tf.config.run_functions_eagerly(False)
+
+
+for number, (name, loss_of) in enumerate(LOSSES.items()):
+    print(name, flush=True)
+    train(loss_of, RETURNED["nothing"], number + 3)
+for number, (name, returned) in enumerate(RETURNED.items()):
+    if how == "arrays" or name not in ("so many",):  # a loop over tf.data has rows of its slice
+        print(name, flush=True)
+        train(lambda x, y, out, weights: squares(out, y), returned, number + 20)
+failing()
+beside_a_loop()
