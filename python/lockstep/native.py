@@ -84,7 +84,7 @@ def _at_exit():
         if pid == os.getpid():  # a child ends too
             function(*args)
     if not is_well:
-        _end_with_failure()
+        end_with_failure()
 
 
 _after_stop = []
@@ -103,11 +103,11 @@ def stop():
 def leave_with_failure():
     """Ends this process, which is on its way out, with an exit code that says so; every rank does."""
     stop()
-    _end_with_failure()
+    end_with_failure()
 
 
-def _end_with_failure():
-    """The only way to change the exit code of a script that has ended."""
+def end_with_failure():
+    """Ends this process at once; the others learn that it is gone.  The only way to change the exit code of a script that has ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(1)

@@ -56,7 +56,10 @@ def attach():
 def _note_gradient(_sources=()):
     """The function being traced takes gradients.  Keras's own steps report by their logs and metrics."""
     if not tf.executing_eagerly() and not current.is_scoped():
-        tf.compat.v1.get_default_graph()._lockstep_reports = True
+        graph = tf.compat.v1.get_default_graph()
+        graph._lockstep_reports = True
+        for around in current.graphs_around(graph):
+            around._lockstep_takes_gradients = True  # also in a branch or a loop of it
 
 
 def _note_inner():
@@ -69,7 +72,7 @@ def _note_inner():
 
 def _is_number(value):
     """As far as is known: a shape may be open while a function is traced."""
-    return tf.is_tensor(value) and not isinstance(value, tf.Variable) and value.dtype.is_floating and not value.shape.rank
+    return isinstance(value, tf.Tensor) and value.dtype.is_floating and not value.shape.rank
 
 
 # ---- what a function returns ---------------------------------------------------------------------------------
@@ -85,6 +88,7 @@ def _reporting(python_func):
             with current.no_scope():  # of a tf.data function: the loop's body was traced without it (loops.py)
                 # The inner function's collectives, of the other name, may run at the same time.
                 return _with_numbers_of_all(result, "number" if takes_gradients else f"number/{graph.name}")
+        trial.note_other(graph)
         return result
 
     return function

@@ -231,6 +231,20 @@ def fixed(anatomy, op, states):
     return [Fixed()] * len(op.outputs)
 
 
+def of_size(tensor, place):
+    """What is made from no row, and is larger where there are more rows: in this dimension; None: in another way."""
+    value = tf.get_static_value(tensor)
+    if place is not None and value is not None and value.ndim == 1 and np.array_equal(value, np.arange(len(value))):
+        return Positions()
+    if place is None or not is_alike(tensor):
+        raise Unclear("made with the number of rows")
+    return Rows(place, is_made=not _is_noise(tensor))
+
+
+def _is_noise(tensor):
+    return tensor.op.type in (*_RANDOM, *_OF_A_GENERATOR)
+
+
 def is_alike(tensor, steps=MOST_STEPS_BACK, found=None):
     """Are all its elements equal, or drawn alike?  It may have any number of rows then."""
     found = {} if found is None else found
@@ -241,7 +255,7 @@ def is_alike(tensor, steps=MOST_STEPS_BACK, found=None):
 
 def _is_alike(tensor, steps, found):
     op = tensor.op
-    if op.type in ("Fill", "ZerosLike", "OnesLike", *_RANDOM, *_OF_A_GENERATOR):
+    if op.type in ("Fill", "ZerosLike", "OnesLike") or _is_noise(tensor):
         return True
     if op.type == "Const":
         value = tf.get_static_value(tensor)

@@ -14,7 +14,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from lockstep.losses import replay
 from lockstep.losses.look import Look
-from lockstep.losses.states import Fixed, Rows, Unknown
+from lockstep.losses.states import Fixed, Rows, Unknown, are_same
 from lockstep.slices import current
 
 
@@ -80,12 +80,15 @@ def _states_of(tensors):
     noted = replay.states_of([tensor for tensor in tensors if isinstance(tensor, EagerTensor)])
     eager = iter(noted or ())
     others = [tensor for tensor in tensors if hasattr(tensor, "_lockstep_part")] or [tensor for tensor in tensors if len(tensor.shape)]
+    has_known = any(hasattr(tensor, "_lockstep_part") for tensor in tensors) or any(are_same(state, Rows()) for state in noted or ())
     states = []
     for tensor in tensors:
         if isinstance(tensor, EagerTensor) and noted is not None:
             states.append(next(eager))
         elif isinstance(tensor, tf.Tensor) and not isinstance(tensor, EagerTensor):
             states.append(next(found))
+        elif has_known and not isinstance(tensor, EagerTensor):  # where an array is from is not known, and a loop does not cut it
+            states.append(Fixed())
         else:  # arrays, or nothing was noted: those with as many rows as the batch
             states.append(Rows() if len(tensor.shape) and tensor.shape[0] == others[0].shape[0] else Fixed())
     return states

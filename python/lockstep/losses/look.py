@@ -10,12 +10,14 @@ from lockstep import xla
 from lockstep.losses import anatomy, calls, counts
 from lockstep.losses.sizes import Sizes, known
 from lockstep.losses.states import AllWithAll, Count, Figure, Fixed, Rows, Shape, Unclear, Unknown, dimension, joined, only
+from lockstep.slices import current
 
 SUM, OTHER = "a sum over the rows of the batch", "no mean over the rows of the batch"
 FEEDS, COMPARISON = "made with a figure of all rows for each row", "made of rows compared with each other"
 UNCLEAR = "not known to be a mean over the rows of the batch"
 NEITHER = "neither a mean nor a sum over the rows of the batch"
 WRITTEN = "reshaped to a number of rows that is written into the script"
+SIZED = "made with the number of rows"
 KEPT = "kept in a variable, and made of the rows of the batch"
 CHECKED = "checked, and made of the rows of the batch, some of which would end the step on one rank only"
 WRITTEN_OUT = "printed, written or handed to Python is made of the rows of the batch"
@@ -32,9 +34,11 @@ class Look(anatomy.Anatomy):
 
     follows_noise = True
 
-    def __init__(self, graph, rows, others=(), is_slice=False, is_second=False):
+    def __init__(self, graph, rows, others=(), is_slice=False, is_second=False, sized=None):
         """`others`: what other tensors are, by their names.  is_slice: the rows are some of those of the batch, whose number no script knows but from
-        their shape.  is_second: constants with equal rows, as many as the batch has, are rows, too (the state of an LSTM at first)."""
+        their shape.  is_second: constants with equal rows, as many as the batch has, are rows, too (the state of an LSTM at first).
+        sized: tensors that have another shape where there are fewer rows, see comparison.py."""
+        self._sized = sized or {}
         self.problem, self._is_slice, self._is_second, self._callers, self._graph = None, is_slice, is_second, (), graph
         self._number_of_rows = dimension(rows[0], 0) if rows and rows[0].shape.rank else None
         self._rows, self._reshaped = rows, []
@@ -47,7 +51,7 @@ class Look(anatomy.Anatomy):
     def second(self):
         """None: it was one."""
         is_possible = self._number_of_rows is not None and not self._is_second
-        return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True) if is_possible else None
+        return Look(self._graph, self._rows, self._inputs, self._is_slice, is_second=True, sized=self._sized) if is_possible else None
 
     def note_reshaped(self, op, rows):
         self._reshaped.append((op, rows))
@@ -190,6 +194,9 @@ class Look(anatomy.Anatomy):
             super()._pass(op)
             if self._is_second and len(op.outputs) == 1 and isinstance(self._states[op.outputs[0].name], Fixed):
                 self._states[op.outputs[0].name] = self._as_made_rows(op.outputs[0])
+            for tensor in op.outputs:
+                if tensor.name in self._sized.get(id(op.graph), ()) and isinstance(self._states[tensor.name], Fixed):
+                    self._states[tensor.name] = counts.of_size(tensor, self._sized[id(op.graph)][tensor.name])
 
     def _as_made_rows(self, tensor):
         """What has as many rows as the batch, all of them equal."""
@@ -235,8 +242,8 @@ class Look(anatomy.Anatomy):
         return value is not None and self.is_number_of_rows(float(value))
 
     def is_number_of_rows(self, number):
-        """Or one divided by it."""
-        rows = self._number_of_rows or 0
+        """Or one divided by it.  In a trial that is seen by comparing numbers."""
+        rows = 0 if current.tried else self._number_of_rows or 0
         return rows > 1 and any(abs(number / other - 1) < 1e-6 for other in (rows, 1 / rows))
 
     def _called(self, op, states):

@@ -24,7 +24,7 @@ import tensorflow as tf
 from tensorflow.python.ops import custom_gradient
 
 from lockstep import hooks, host, native, say, summary, world
-from lockstep.losses import inputs, replay
+from lockstep.losses import comparison, inputs, replay
 from lockstep.losses.look import COUNTING, NORMALISATION, UNCLEAR, Look  # noqa: F401
 from lockstep.slices import current, weak
 
@@ -107,14 +107,19 @@ def _look_at_variables():
     if tf.executing_eagerly():
         _need_room()
         return replay.look_at_variables()
-    graph = tf.compat.v1.get_default_graph()
-    return Look(graph, *inputs.of_graph(graph)).judge_variables()
+    return _look_at_this(Look.judge_variables, "a number is")
 
 
 def problem_of_effects():
     """What the function being traced writes, prints or hands to Python that is different for slices; otherwise None."""
+    return _problem(lambda: _look_at_this(Look.judge_effects, "what is"), "what is")
+
+
+def _look_at_this(judge, subject):
     graph = tf.compat.v1.get_default_graph()
-    return _problem(lambda: Look(graph, *inputs.of_graph(graph)).judge_effects(), "what is")
+    given = inputs.of_graph(graph)
+    comparison.remember(graph, lambda sized: _problem(lambda: judge(Look(graph, *given, sized=sized)), subject))
+    return judge(Look(graph, *given))
 
 
 def problem_of_checks(graph):
@@ -166,6 +171,7 @@ def _look_at(target):
     part = current.now()
     is_slice = current.has_part() and part.is_static and part.count != part.total
     look = Look(target.graph, rows, others, is_slice).judge(target)
+    comparison.remember(target.graph, lambda sized: _problem(lambda: Look(target.graph, rows, others, sized=sized).judge(target), "the loss is"))
     looks = vars(current.called[-1][0]).setdefault("_lockstep_looks", {}) if current.called and look.problem is None else {}
     return look.compare(looks.setdefault(target.name, look))
 
@@ -191,6 +197,11 @@ def say_whole(problem):
     summary.note_explained()
     say.once(f"{problem}: every rank computes whole batches, which is right but not faster. LOCKSTEP_LOSS=sum is for losses that are "
              "sums; with LOCKSTEP_LOSS=mean each rank computes its slice all the same")
+
+
+def say_too_late(problem):
+    say.once(f"warning: {problem}, and is computed on slices, as another before: not the numbers of one process. With "
+             "LOCKSTEP_SHARD=off every rank computes whole batches")
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ import numbers
 import tensorflow as tf
 
 from lockstep import ops
-from lockstep.losses import inputs, looks
-from lockstep.losses.look import NEITHER, UNCLEAR, Look
+from lockstep.losses import comparison, inputs, looks
+from lockstep.losses.look import NEITHER, SIZED, UNCLEAR, Look
 from lockstep.losses.states import Count, Figure, Fixed, Rows
 
 SAME, MEAN, TOTAL, ROWS = "same", "mean", "total", "rows"
@@ -33,11 +33,20 @@ def kinds_of(values, subject):
     tensors = [value for value in values if _is_plain(value)]
     try:
         graph = tf.compat.v1.get_default_graph()
-        look = Look(graph, *inputs.of_graph(graph))
-        found = iter(_kinds(look, tensors, subject))
+        given = inputs.of_graph(graph)
+        look = Look(graph, *given)
+        kinds = _kinds(look, tensors, subject)
+        comparison.remember(graph, lambda sized: _first_other(kinds, _kinds(Look(graph, *given, sized=sized), tensors, subject), subject))
+        found = iter(kinds)
     except Exception as error:  # this look must not end a script that trains
         return [Problem(looks.told_of_error(subject, error), True)] * len(values)
     return [next(found) if _is_plain(value) else _kind_of_other(look, value, subject) for value in values]
+
+
+def _first_other(kinds, others, subject):
+    """Why what was known of these is not what is known now; None: it is."""
+    pairs = [(kind, other) for kind, other in zip(kinds, others) if isinstance(kind, str) and kind != other]
+    return next((other.text if isinstance(other, Problem) else looks.told(SIZED, None, subject) for _, other in pairs), None)
 
 
 def _kinds(look, tensors, subject):

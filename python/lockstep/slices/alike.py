@@ -47,8 +47,8 @@ def kind_of(item):
 
 def _kind_of_argument(item):
     if isinstance(item, (np.ndarray, np.generic)) or (tf.is_tensor(item) and not gradients.is_variable(item)):
-        shape = tf.TensorShape(item.shape)
-        return item.dtype.name, None if shape.rank is None else tuple(shape.as_list()[1:])
+        shape, kind = tf.TensorShape(item.shape), type(item) if tf.is_tensor(item) and not isinstance(item, tf.Tensor) else None
+        return kind, item.dtype.name, shape.rank, None if shape.rank is None else tuple(shape.as_list()[1:])
     return (type(item), item) if isinstance(item, (bool, int, float, str, bytes, type(None))) else _ThisOne(item)
 
 

@@ -117,6 +117,11 @@ def is_delivering_slices():
     return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
+def has_delivered_slices():
+    """Are slices given now to functions, one of which may be being traced?"""
+    return not _scopes() and not _delivered.is_whole
+
+
 def is_delivered_here():
     """Is this the thread that got it?  Functions of a script may also run in threads of tf.data."""
     return _thread == threading.get_ident()
@@ -150,6 +155,7 @@ def mark(element, part):
 
 
 called = []  # tf.functions being called, and their arguments
+tried = []  # those that are traced to be compared (trial.py), and are not run
 
 
 def leaves(arguments):

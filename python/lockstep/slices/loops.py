@@ -28,13 +28,14 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from lockstep import gradients, hooks, native, say, summary, variables, world
 from lockstep.data import mark
 from lockstep.losses import looks, replay
-from lockstep.slices import current, own, part as parts, pipeline, step_args, untuned, weak
+from lockstep.slices import alike, current, failing, own, part as parts, pipeline, step_args, trial, untuned, weak
 from lockstep.slices.batches import is_batched
 
 FRAMES_OF_A_PLACE = 3
 
 _fetched = []  # loops that delivered since the last gradient
 _trained = []  # those before
+_last = None  # that delivered
 
 
 def _place():
@@ -82,6 +83,7 @@ class _Loop:
         self.trains = self.is_batched and self._place.will_train(dataset)
         self.is_own = mark.is_partitioned(dataset)
         self.has_ended = self._has_trained = self.has_given_slices = False
+        self.rows = None  # of the first batch
         self._is_first = self.is_batched and not self.trains and not self.is_own and self._place.problem is None
 
     def takes_first(self):
@@ -91,7 +93,7 @@ class _Loop:
 
     def keep_whole(self, problem):
         if self.has_given_slices:  # for another loss, which was taken first
-            _say_too_late(problem)
+            looks.say_too_late(problem)
         elif self.is_batched:
             self.trains, self._place.problem = False, problem
             looks.say_whole(problem)
@@ -154,17 +156,19 @@ def keep_whole(problem):
     for graph in _graphs_with_switch():
         graph._lockstep_problem = problem
         looks.say_whole(problem)
-    for function, arguments in current.called:
+    for function, _ in current.called[:1]:
         function._lockstep_problem_of_trace = problem
-        if not hasattr(function, "_lockstep_was_called"):
+    for function, arguments in () if current.tried else current.called:
+        if not hasattr(function, "_lockstep_was_called") and _has_rows(arguments):
             function._lockstep_problem = problem
         elif not hasattr(function, "_lockstep_problem") and looks.UNCLEAR not in problem and not step_args.is_open(arguments):
-            _say_too_late(problem)
+            looks.say_too_late(problem)
 
 
-def _say_too_late(problem):
-    say.once(f"warning: {problem}, and is computed on slices, as another before: not the numbers of one process. With "
-             "LOCKSTEP_SHARD=off every rank computes whole batches")
+def _has_rows(arguments):
+    """Some do: what a single row shows in a first call may be something else."""
+    sizes = [item.shape[0] for item in current.leaves(arguments) if alike.is_array(item)]
+    return not sizes or max(size or 2 for size in sizes) > 1
 
 
 def _alive(references):
@@ -200,9 +204,11 @@ def _has_fixed_rows(function):
 
 def _deliver(iterator, element):
     """An element that a loop in Python got."""
+    global _last
     if current.is_scoped():
         return element
     loop = getattr(iterator, "_lockstep_loop", None)
+    _last = None if loop is None else weakref.ref(loop)
     if loop is not None and not any(reference() is loop for reference in _fetched):
         _fetched.append(weakref.ref(loop))
     part = parts.WHOLE
@@ -215,10 +221,23 @@ def _deliver(iterator, element):
         loop.note_cut(part)
         summary.count(part)
     elif loop is not None and loop.takes_first() and looks.is_on():
+        loop.rows = _rows_of(element)
         replay.begin(element)
     current.deliver(part)
     current.mark(element, part)
     return element
+
+
+def _has_ended():
+    """Has the loop that was given a slice last?"""
+    loop = None if _last is None else _last()
+    return loop is None or loop.has_ended
+
+
+def _rows_of(element):
+    """The number of rows that a batch has; None: there is no such number."""
+    first = next((item for item in tf.nest.flatten(element) if tf.is_tensor(item) and item.shape.rank), None)
+    return None if first is None else first.shape[0]
 
 
 def _end_of_noted():
@@ -325,11 +344,12 @@ def _attach_functions():
         current.called.append((self, (args, kwargs)))
         try:
             is_outermost = len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly()
-            is_of_no_loop = is_outermost and current.is_delivering_slices() and step_args.is_of_no_loop((args, kwargs))
-            with current.delivering(parts.WHOLE) if is_of_no_loop else contextlib.nullcontext():
+            is_of_no_loop = is_outermost and current.is_delivering_slices() and step_args.is_of_no_loop((args, kwargs), _has_ended())
+            is_on_slices = is_outermost and not is_of_no_loop and current.is_delivering_slices() and getattr(self, "_lockstep_trains", False)
+            with current.delivering(parts.WHOLE) if is_of_no_loop else failing.on_slices(self) if is_on_slices else contextlib.nullcontext():
                 result = called(original, self, args, kwargs)
             if getattr(self, "_lockstep_trains", False):
-                if is_outermost and cuts_loops and not hasattr(self, "_lockstep_was_called"):
+                if is_outermost and cuts_loops and not is_of_no_loop:
                     _try_with_slices(self, (args, kwargs))
                 note_gradient()
                 if is_outermost:
@@ -353,11 +373,16 @@ def _call_on_slices(original, function, args, kwargs):
 
 def _try_with_slices(function, arguments):
     """The first batch of a loop was whole: would a slice have done, too?"""
-    is_first = any(loop.is_batched and not loop.is_own and not loop.trains for loop in _alive(_fetched))
-    if is_first and not hasattr(function, "_lockstep_problem") and not _has_fixed_rows(function) and not tf.config.functions_run_eagerly():
-        problem = step_args.problem_with_batch(function, arguments)
-        if problem is not None:
-            function._lockstep_problem = problem
+    loops = [loop for loop in _alive(_fetched) + _alive(_trained) if loop.rows is not None and not loop.has_given_slices and not loop.is_own]
+    if not loops or hasattr(function, "_lockstep_problem") or _has_fixed_rows(function) or tf.config.functions_run_eagerly():
+        return
+    tried, kind = vars(function).setdefault("_lockstep_tried", {}), (alike.kind_of(arguments), trial.rows_of(arguments), loops[-1].rows)
+    if kind not in tried and len(tried) < alike.MOST_KINDS:
+        tried[kind] = step_args.problem_with_batch(function, arguments, loops[-1].rows)
+    if tried.get(kind) is not None:
+        function._lockstep_problem = tried[kind]
+        for loop in loops:
+            loop.keep_whole(tried[kind])
 
 
 def _first_number(result):

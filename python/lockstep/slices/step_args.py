@@ -22,13 +22,15 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from lockstep import native, ops, say, summary, world
+from lockstep import host, native, ops, say, summary, world
 from lockstep.losses import looks, numbers, replay
-from lockstep.slices import alike, current, part as parts, trial
+from lockstep.losses.states import Rows, are_same
+from lockstep.slices import alike, current, failing, part as parts, trial
 
 # What calls have shown that are alike.  problem: why they must be whole; works: for which numbers of rows they may be cut, and for which not;
-# rows_seen: the number of rows of the first; outputs: which have a row for each, and which are to be averaged; None: not known before slices are given
-Call = collections.namedtuple("Call", "problem works rows_seen outputs")
+# rows_seen: the number of rows of the first; outputs: which have a row for each, and which are to be averaged; None: not known before slices are given;
+# trace: of the first, where what leaves the function is looked at
+Call = collections.namedtuple("Call", "problem works rows_seen outputs trace")
 Outputs = collections.namedtuple("Outputs", "rows means")
 
 MOST_SIZES = 64  # of batches; each is traced for, on each rank
@@ -61,25 +63,41 @@ def _rows(arguments):
     return rows.pop() if len(rows) == 1 else 0
 
 
-def is_of_no_loop(arguments):
-    """A loop over tf.data was given a slice last: are these arrays others?  Not if they may have been made from it; all ranks find the same."""
+def is_of_no_loop(arguments, has_ended):
+    """A loop over tf.data was given a slice last: are these arrays others?  Not if they may have been made from it; all ranks find the same.
+    has_ended: the loop has."""
     rows, part = _rows(arguments), current.now()
-    return rows > 0 and part.is_static and rows not in (max(part.total // world.size, 1), -(-part.total // world.size))
+    if rows == 0 or not part.is_static:
+        return False
+    is_numpy = not any(tf.is_tensor(item) for item in current.leaves(arguments))
+    return not _is_size_of_slice(max(rows, 1), part.total) or (has_ended and is_numpy)
 
 
-def problem_with_batch(function, arguments):
-    """After a whole call with the first batch of a loop over tf.data: why the loop must not be given slices."""
-    marked = [item for item in current.leaves(arguments) if hasattr(item, "_lockstep_part")]
-    rows = marked[0].shape[0] if marked and marked[0].shape.rank else None
+def problem_with_batch(function, arguments, rows):
+    """After a whole call in the first batch, of so many rows, of a loop over tf.data: why the loop must not be given slices."""
     if rows is None or rows < 2 * world.size:
         return None
-    trace = trial.trace_of(function, arguments)
-    if trace is not None and trace.problem is not None:
+    trace, of_loop = trial.trace_of(function, arguments), _arrays_of_loop(arguments, rows)
+    if trace is not None and (trace.problem is not None or trace.kinds is None):
         return trace.problem
+    if not of_loop:
+        others = {item.shape[0] for item in current.leaves(arguments) if alike.is_array(item)}
+        mistaken = next((number for number in others if _is_size_of_slice(number, rows)), None)
+        return mistaken and f"{trial.name_of(function)}() is given arrays of {mistaken} rows in a loop over batches of {rows}: as many as a slice has"
     with replay.suspended():
-        part, slices = _cut(arguments, rows)
+        part, slices = _cut(arguments, lambda item: any(item is one for one in of_loop), rows, is_of_loop=True)
         with given(function, part, slices):
             return trial.problem_with(function, slices, trace)
+
+
+def _arrays_of_loop(arguments, rows):
+    """Those that a loop over batches of so many rows gave, or that were made of what it gave.  NumPy arrays only where there is nothing else: nobody
+    knows where those are from."""
+    arrays = [item for item in current.leaves(arguments) if alike.is_array(item) and item.shape[0] == rows]
+    tensors = [item for item in arrays if tf.is_tensor(item)]
+    states = replay.states_of(tensors) or [None] * len(tensors)
+    known = [item for item, state in zip(tensors, states) if hasattr(item, "_lockstep_part") or are_same(state, Rows())]
+    return known or [item for item in arrays if not tf.is_tensor(item)]
 
 
 def _can_be_put_together(value, rows):
@@ -90,7 +108,7 @@ def _can_be_put_together(value, rows):
 
 def is_open(arguments):
     """Are these arrays of a call that can still be kept whole, whatever it shows?"""
-    return trial.is_running() or (is_on() and not current.is_delivering_slices() and _rows(arguments) > 0)
+    return bool(current.tried) or (is_on() and not current.is_delivering_slices() and _rows(arguments) > 0)
 
 
 def look(function, arguments, result):
@@ -98,21 +116,25 @@ def look(function, arguments, result):
     if not tf.executing_eagerly() or current.is_scoped() or current.is_delivering_slices():
         return
     rows, seen = _rows(arguments), _calls_of(function)
+    if rows == 0:
+        _say_of_different_rows(function, arguments)
     if rows < 2 * world.size or (kind := alike.kind_of(arguments)) in seen:  # what a single row shows may be something else
         return
     if len(seen) >= alike.MOST_KINDS:
         _say_whole(f"{trial.name_of(function)}() was called with other arguments {len(seen)} times (a number that changes is better a tensor)")
         return
     trace = trial.trace_of(function, arguments)
+    if trace is not None and trace.kinds is None:
+        return  # with training=False, say, it takes no gradient
     problem, advice = _problem(function, trace, rows, result), ""
     if problem is not None and _is_proved():
         advice = ". With LOCKSTEP_STEP_ARGS=cut each computes its slice of the arrays all the same"
     elif problem is None:
-        part, slices = _cut(arguments, rows)
+        part, slices = _cut_rows(arguments, rows)
         with given(function, part, slices):
             problem = trial.problem_with(function, slices, trace if _is_proved() else None)
     outputs = Outputs([i for i, found in enumerate(trace.kinds) if found == numbers.ROWS], []) if problem is None and _is_proved() else None
-    seen[kind] = Call(problem, {rows: True}, rows, outputs)
+    seen[kind] = Call(problem, {rows: True}, rows, outputs, trace if _is_proved() else None)
     if problem is not None:
         _say_whole(problem, advice)
 
@@ -122,14 +144,28 @@ def _problem(function, trace, rows, result):
     name = trial.name_of(function)
     if hasattr(function, "_lockstep_problem"):
         return function._lockstep_problem
-    if _is_proved() and trace is None:
+    if _is_proved() and (trace is None or trace.kinds == trial.IN_LOOP):
         return f"{name}() takes gradients in a loop or a branch, or was traced earlier"
     if _is_proved():
-        return trace.problem or numbers.first_problem(trace.kinds, with_rows=True) or looks.problem_of_checks(trace.graph)
+        return (trace.problem or numbers.first_problem(trace.kinds, with_rows=True) or _problem_of_types(function, trace, result)
+                or looks.problem_of_checks(trace.graph))
     if not all(_can_be_put_together(value, rows) for value in tf.nest.flatten(result)):
         return (f"{name}() returns what cannot be put together from slices (whole numbers, ragged or sparse tensors, or tensors with other "
                 f"than {rows} rows)")
     return None
+
+
+def _problem_of_types(function, trace, result):
+    """Rows of some types cannot be gathered."""
+    rows = (value for value, kind in zip(tf.nest.flatten(result), trace.kinds) if kind == numbers.ROWS)
+    other = next((value.dtype.name for value in rows if value.dtype.name not in host.DTYPES), None)
+    return other and f"{trial.name_of(function)}() returns rows of the type {other}, which are not put together"
+
+
+def _say_of_different_rows(function, arguments):
+    rows = sorted({item.shape[0] for item in current.leaves(arguments) if alike.is_array(item) and not hasattr(item, "_lockstep_part")})
+    if len(rows) > 1:
+        _say_whole(f"{trial.name_of(function)}() is given arrays of {', '.join(map(str, rows[:-1]))} and {rows[-1]} rows")
 
 
 def _say_whole(problem, advice=""):
@@ -155,26 +191,41 @@ def call_on_slices(function, arguments, call):
     if seen.outputs is None and _is_size_of_slice(seen.rows_seen, rows):
         del _calls_of(function)[kind]  # look once more, at this whole call
         return None
-    part, slices = _cut(arguments, rows)
+    part, slices = _cut_rows(arguments, rows)
     with given(function, part, slices):
         if rows not in seen.works:
-            problem = trial.problem_with(function, slices)
+            problem = trial.problem_with(function, slices, seen.trace, has_been_traced=False)
             seen.works[rows] = problem is None
             if problem is not None:
                 _say_whole(problem)
         if not seen.works[rows]:
             return None
         summary.count(part)
-        return _Whole(_put_together(function, kind, call(slices), part))
+        with failing.on_slices(function):
+            result = call(slices)
+        return _Whole(_put_together(function, kind, result, part))
 
 
 _Whole = collections.namedtuple("_Whole", "result")
 
 
-def _cut(arguments, rows):
+def _cut_rows(arguments, rows):
+    return _cut(arguments, alike.is_array, rows)
+
+
+def _cut(arguments, is_cut, rows, is_of_loop=False):
+    """(part, the arguments with this rank's rows of those of them that are to be cut)"""
     part, first, count = parts.static_part(rows)
-    return part, tf.nest.map_structure(lambda item: parts.take_rows(item, first, count) if alike.is_array(item) and item.shape[0] == rows else item,
-                                       arguments)
+
+    def cut(item):
+        if not is_cut(item):
+            return item
+        taken = parts.take_rows(item, first, count)
+        if is_of_loop and tf.is_tensor(taken):
+            current.mark(taken, part)
+        return taken
+
+    return part, tf.nest.map_structure(cut, arguments)
 
 
 @contextlib.contextmanager

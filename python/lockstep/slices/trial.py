@@ -2,35 +2,34 @@
 """Does a function of the script do the same for a part of the rows of its batch?  After its first call, for a whole batch on every rank, all ranks
 trace it for their slices, and nothing runs:
 
-    whole call    step(x, y)    traced for 12 rows     noted: what it returns (losses/numbers.py), its graph
-    trial                       traced for 6 rows      the same operators and constants (losses/constants.py)?
+    whole call    step(x, y)    traced for 12 rows     noted: what it returns (losses/numbers.py), its graph, what was proved of it
+    trial                       traced for 6 rows      the same operators and constants?  (losses/comparison.py)
+                                                       the same proof, where some shapes now turn out to depend on the rows?
 
 It cannot be traced where a batch size is written into it; it is something else where it goes by the number of rows (0.1 / len(x)), or by something
 of Python that has changed.  Ranks agree: what one cannot do keeps batches whole on all.
 
 A script's random numbers go on as if there had been no trial."""
 import collections
+import contextlib
 import pickle
 import random
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from lockstep import host
-from lockstep.losses import constants, looks, numbers
+from lockstep.losses import calls, comparison, looks, numbers
 from lockstep.slices import alike, current
 
-# What a trace has shown.  kinds: those of what is returned; others: what is returned and no tensor, and shapes of what has no row for each of the
-# batch's; problem: why calls like it must be whole
-Trace = collections.namedtuple("Trace", "kinds others problem graph")
+# What a trace has shown.  kinds: those of what is returned; None: it takes no gradient; IN_LOOP: it does in a loop or a branch; others: what is returned and no tensor, and shapes of what has
+# no row for each of the batch's; problem: why calls like it must be whole; rows: of its arrays
+Trace = collections.namedtuple("Trace", "kinds others problem graph rows")
 
+IN_LOOP = ()
 MOST_TRACES = 64  # of a function, that are remembered
-
-_running = []  # functions that are being tried
-
-
-def is_running():
-    return bool(_running)
+_DRAW = ("Random", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial")  # operators that keep a state of their own, in each trace
 
 
 def name_of(function):
@@ -44,20 +43,46 @@ def begin(graph):
     """A function is going to be traced."""
     if _is_outermost(graph):
         graph._lockstep_drawn = _drawn()
+        vars(current.called[0][0]).pop("_lockstep_problem_of_trace", None)
 
 
 def note(graph, result, kinds):
-    """What the function that is being traced returns.  Gives it as it was first seen."""
+    """What the function that is being traced, and takes gradients, returns.  Gives it as it was first seen."""
     if not current.called:
         return kinds
     function, arguments = current.called[-1]
-    call = alike.kind_of(arguments)
     if _is_outermost(graph):
         problem = vars(function).pop("_lockstep_problem_of_trace", None) or looks.problem_of_variables() or _problem_of_draws(function, graph)
-        traces = vars(function).setdefault("_lockstep_traces", {})
-        if len(traces) < MOST_TRACES:
-            traces[call, _rows(arguments)] = Trace(kinds, _others(result, kinds), problem, graph)
-    return alike.first_seen(function, "kinds", (graph.name, call, alike.kind_of(result)), kinds)
+        trace = Trace(kinds, _others(result, kinds), problem, graph, rows_of(arguments))
+        _remember(function, arguments, trace)
+        _compare_with_first(function, arguments, trace)
+    return alike.first_seen(function, "kinds", (graph.name, alike.kind_of(arguments), alike.kind_of(result)), kinds)
+
+
+def note_other(graph):
+    """The function that is being traced takes no gradient by itself."""
+    if _is_outermost(graph):
+        function, arguments = current.called[0]
+        kinds = IN_LOOP if getattr(graph, "_lockstep_takes_gradients", False) else None
+        problem = vars(function).pop("_lockstep_problem_of_trace", None)
+        _remember(function, arguments, Trace(kinds, [], problem, graph, rows_of(arguments)))
+
+
+def _compare_with_first(function, arguments, trace):
+    """A slice has another number of rows than those before, in a loop whose batches are cut already."""
+    if current.tried or not current.has_delivered_slices():
+        return
+    call = alike.kind_of(arguments)
+    first = next((earlier for (kind, _), earlier in function._lockstep_traces.items() if kind == call), trace)
+    problem = None if first is trace or first.kinds is None else _difference(function, first, trace)
+    if problem is not None:
+        looks.say_too_late(problem)
+
+
+def _remember(function, arguments, trace):
+    traces = vars(function).setdefault("_lockstep_traces", {})
+    if len(traces) < MOST_TRACES:
+        traces[alike.kind_of(arguments), trace.rows] = trace
 
 
 def _is_outermost(graph):
@@ -88,7 +113,7 @@ def _problem_of_draws(function, graph):
     return None if is_same else f"{name_of(function)}() draws random numbers of Python or NumPy while it is traced"
 
 
-def _rows(arguments):
+def rows_of(arguments):
     return tuple(item.shape[0] for item in current.leaves(arguments) if alike.is_array(item))
 
 
@@ -96,7 +121,7 @@ def trace_of(function, arguments):
     """What such a call runs; None: nobody knows."""
     call, traces = alike.kind_of(arguments), getattr(function, "_lockstep_traces", {})
     any_rows = (trace for (kind, _), trace in traces.items() if kind == call and _is_for_any_rows(trace))
-    return traces.get((call, _rows(arguments))) or next(any_rows, None)
+    return traces.get((call, rows_of(arguments))) or next(any_rows, None)
 
 
 def _is_for_any_rows(trace):
@@ -105,25 +130,25 @@ def _is_for_any_rows(trace):
 
 # ---- the trial -------------------------------------------------------------------------------------------------
 
-def problem_with(function, arguments, whole=None):
+def problem_with(function, arguments, whole=None, has_been_traced=True):
     """Why all ranks must go on with whole batches; None: all can be given slices like these.  whole: the trace for the whole batch, with
-    which this one is compared."""
-    problem = _own_problem(function, arguments, whole)
+    which this one is compared.  has_been_traced: for as many rows, so that what the script prints then was printed."""
+    with contextlib.redirect_stdout(None) if has_been_traced else contextlib.nullcontext():
+        problem = _own_problem(function, arguments, whole)
     is_bad = host.allreduce(np.array([problem is not None], np.uint8), f"step/{name_of(function)}/trial", op="max")[0]
     return (problem or f"{name_of(function)}() shows another rank something else") if is_bad else None
 
 
 def _own_problem(function, arguments, whole):
     args, kwargs = arguments
-    vars(function).pop("_lockstep_problem_of_trace", None)
     drawn = _drawn()
-    _running.append(function)
+    current.tried.append(function)
     try:
         function.get_concrete_function(*args, **kwargs)
     except Exception as error:  # whatever the script or TensorFlow say of it: whole batches have worked
         return f"{name_of(function)}() cannot be traced for a part of the rows ({_short(error)})"
     finally:
-        _running.pop()
+        current.tried.pop()
         random.setstate(drawn[0])
         np.random.set_state(drawn[1])
     return None if whole is None else _difference(function, whole, trace_of(function, arguments))
@@ -138,7 +163,26 @@ def _difference(function, whole, trace):
         return trace.problem
     if (trace.kinds, trace.others) != (whole.kinds, whole.others):
         return numbers.first_problem(trace.kinds, with_rows=True) or f"{name_of(function)}() returns something else for a part of the rows"
-    return None if constants.are_same(whole.graph, trace.graph) else f"{name_of(function)}() does something else for a part of the rows"
+    rows = next((pair for pair in zip(whole.rows, trace.rows) if pair[0] != pair[1]), (0, 0))
+    sized = comparison.difference(whole.graph, trace.graph, rows)
+    if sized is None:
+        return f"{name_of(function)}() does something else for a part of the rows"
+    return comparison.prove(whole.graph, sized) or _problem_of_numbers_drawn(function, whole.graph, sized)
+
+
+def _problem_of_numbers_drawn(function, graph, sized):
+    """Each trace begins anew with the numbers that a seed gives."""
+    if context.global_seed() is None or not calls.has(lambda op: _draws(op) and not _has_rows(op, sized), graph):
+        return None
+    return f"{name_of(function)}() draws random numbers that are of no row, after tf.random.set_seed()"
+
+
+def _draws(op):
+    return op.op_def.is_stateful and op.type.startswith(_DRAW)
+
+
+def _has_rows(op, sized):
+    return any(tensor.name in sized.get(id(op.graph), ()) for tensor in op.outputs)
 
 
 def _short(error):
