@@ -83,10 +83,12 @@ def _states_of(tensors):
     has_known = any(hasattr(tensor, "_lockstep_part") for tensor in tensors) or any(are_same(state, Rows()) for state in noted or ())
     states = []
     for tensor in tensors:
-        if isinstance(tensor, EagerTensor) and noted is not None:
-            states.append(next(eager))
-        elif isinstance(tensor, tf.Tensor) and not isinstance(tensor, EagerTensor):
+        if isinstance(tensor, tf.Tensor) and not isinstance(tensor, EagerTensor):
             states.append(next(found))
+        elif current.slices_given is not None:
+            states.append(next((state for one, state in current.slices_given if one is tensor), Fixed()))
+        elif isinstance(tensor, EagerTensor) and noted is not None:
+            states.append(next(eager))
         elif has_known and not isinstance(tensor, EagerTensor):  # where an array is from is not known, and a loop does not cut it
             states.append(Fixed())
         else:  # arrays, or nothing was noted: those with as many rows as the batch

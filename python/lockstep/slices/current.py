@@ -155,6 +155,7 @@ def mark(element, part):
 
 
 called = []  # tf.functions being called, and their arguments
+slices_given = None  # (an argument among those, what it is) for each that is cut, or would be, where that is known
 tried = []  # those that are traced to be compared (trial.py), and are not run
 
 

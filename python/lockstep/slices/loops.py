@@ -365,7 +365,8 @@ def _call_on_slices(original, function, args, kwargs):
     cut = step_args.call_on_slices(function, (args, kwargs), lambda slices: original(function, *slices[0], **slices[1]))
     if cut is not None:
         return cut.result
-    result = original(function, *args, **kwargs)
+    with step_args.whole_call((args, kwargs)):
+        result = original(function, *args, **kwargs)
     if getattr(function, "_lockstep_trains", False) and not _has_fixed_rows(function):
         step_args.look(function, (args, kwargs), result)
     return result

@@ -5,7 +5,8 @@
         loss = train_step(images[rows], labels[rows])     this rank's rows go in; numbers and rows of the batch come out
 
 Whether an array is a batch is not written anywhere, and need not be known: the first call is whole on every rank, and while it is
-traced the function is looked at.  It is given slices where all arrays have the same number of rows and all that leaves it is known:
+traced the function is looked at.  Those arrays that have the most rows are cut, others (the points of a boundary, weights of classes) are not,
+where all that leaves the function is known then:
 
     the targets of gradients     means over the rows (losses/looks.py)
     what it returns              means, sums, rows, or made from no row (losses/numbers.py)
@@ -13,8 +14,8 @@ traced the function is looked at.  It is given slices where all arrays have the 
 
 After the first call all ranks try whether the function is the same for slices (trial.py).
 
-This holds for calls that are alike (alike.py).  LOCKSTEP_STEP_ARGS=cut: what the function returns is not looked at, numbers are taken
-for means and tensors with as many rows for rows."""
+This holds for calls that are alike (alike.py).  LOCKSTEP_STEP_ARGS=cut: all arrays have the same number of rows; what the function returns is not
+looked at, numbers are taken for means and tensors with as many rows for rows."""
 import collections
 import contextlib
 
@@ -27,7 +28,7 @@ from lockstep.losses import looks, numbers, replay
 from lockstep.losses.states import Rows, are_same
 from lockstep.slices import alike, current, failing, part as parts, trial
 
-# What calls have shown that are alike.  problem: why they must be whole; works: for which numbers of rows they may be cut, and for which not;
+# What calls have shown that are alike.  problem: why they must be whole; works: for which numbers of rows (of each array) they may be cut, and for which not;
 # rows_seen: the number of rows of the first; outputs: which have a row for each, and which are to be averaged; None: not known before slices are given;
 # trace: of the first, where what leaves the function is looked at
 Call = collections.namedtuple("Call", "problem works rows_seen outputs trace")
@@ -52,21 +53,31 @@ def _is_other_array(item):
 
 
 def _rows(arguments):
+    """The number of rows of the arrays that may be cut; 0: there are none."""
+    return max(_numbers_of_rows(arguments), default=0) if _is_proved() else _common_rows(arguments)
+
+
+def _common_rows(arguments):
     """The number of rows that all arrays have; 0: there is none."""
+    rows = _numbers_of_rows(arguments)
+    return rows.pop() if len(rows) == 1 else 0
+
+
+def _numbers_of_rows(arguments):
     flat = tf.nest.flatten(arguments)
     arrays = [item for item in flat if alike.is_array(item)]
     if any(hasattr(item, "_lockstep_part") for item in arrays):
-        return 0  # of a loop over tf.data, which is loops.py's
+        return set()  # of a loop over tf.data, which is loops.py's
     if any(map(_is_other_array, flat)):
-        return 0
+        return set()
     rows = {item.shape[0] for item in arrays}
-    return rows.pop() if len(rows) == 1 else 0
+    return set() if None in rows else rows
 
 
 def is_of_no_loop(arguments, has_ended):
     """A loop over tf.data was given a slice last: are these arrays others?  Not if they may have been made from it; all ranks find the same.
     has_ended: the loop has."""
-    rows, part = _rows(arguments), current.now()
+    rows, part = _common_rows(arguments), current.now()
     if rows == 0 or not part.is_static:
         return False
     is_numpy = not any(tf.is_tensor(item) for item in current.leaves(arguments))
@@ -85,9 +96,9 @@ def problem_with_batch(function, arguments, rows):
         mistaken = next((number for number in others if _is_size_of_slice(number, rows)), None)
         return mistaken and f"{trial.name_of(function)}() is given arrays of {mistaken} rows in a loop over batches of {rows}: as many as a slice has"
     with replay.suspended():
-        part, slices = _cut(arguments, lambda item: any(item is one for one in of_loop), rows, is_of_loop=True)
-        with given(function, part, slices):
-            return trial.problem_with(function, slices, trace)
+        part, slices = _cut(arguments, of_loop, rows)
+        with given(function, part, *slices):
+            return trial.problem_with(function, slices.arguments, trace)
 
 
 def _arrays_of_loop(arguments, rows):
@@ -116,8 +127,6 @@ def look(function, arguments, result):
     if not tf.executing_eagerly() or current.is_scoped() or current.is_delivering_slices():
         return
     rows, seen = _rows(arguments), _calls_of(function)
-    if rows == 0:
-        _say_of_different_rows(function, arguments)
     if rows < 2 * world.size or (kind := alike.kind_of(arguments)) in seen:  # what a single row shows may be something else
         return
     if len(seen) >= alike.MOST_KINDS:
@@ -130,11 +139,11 @@ def look(function, arguments, result):
     if problem is not None and _is_proved():
         advice = ". With LOCKSTEP_STEP_ARGS=cut each computes its slice of the arrays all the same"
     elif problem is None:
-        part, slices = _cut_rows(arguments, rows)
-        with given(function, part, slices):
-            problem = trial.problem_with(function, slices, trace if _is_proved() else None)
+        part, slices = _cut(arguments, _with_rows(arguments, rows), rows)
+        with given(function, part, *slices):
+            problem = trial.problem_with(function, slices.arguments, trace if _is_proved() else None)
     outputs = Outputs([i for i, found in enumerate(trace.kinds) if found == numbers.ROWS], []) if problem is None and _is_proved() else None
-    seen[kind] = Call(problem, {rows: True}, rows, outputs, trace if _is_proved() else None)
+    seen[kind] = Call(problem, {trial.rows_of(arguments): True}, rows, outputs, trace if _is_proved() else None)
     if problem is not None:
         _say_whole(problem, advice)
 
@@ -162,12 +171,6 @@ def _problem_of_types(function, trace, result):
     return other and f"{trial.name_of(function)}() returns rows of the type {other}, which are not put together"
 
 
-def _say_of_different_rows(function, arguments):
-    rows = sorted({item.shape[0] for item in current.leaves(arguments) if alike.is_array(item) and not hasattr(item, "_lockstep_part")})
-    if len(rows) > 1:
-        _say_whole(f"{trial.name_of(function)}() is given arrays of {', '.join(map(str, rows[:-1]))} and {rows[-1]} rows")
-
-
 def _say_whole(problem, advice=""):
     summary.note_explained()
     say.once(f"{problem}: every rank computes whole batches, which is right but not faster{advice}")
@@ -185,58 +188,80 @@ def call_on_slices(function, arguments, call):
         return None
     rows = _rows(arguments)
     kind = alike.kind_of(arguments) if rows > 1 else None
-    seen = _calls_of(function).get(kind)
-    if seen is None or seen.problem is not None or not seen.works.get(rows, len(seen.works) < MOST_SIZES):
+    seen, sizes = _calls_of(function).get(kind), trial.rows_of(arguments)
+    if seen is None or seen.problem is not None or not seen.works.get(sizes, len(seen.works) < MOST_SIZES):
         return None
     if seen.outputs is None and _is_size_of_slice(seen.rows_seen, rows):
         del _calls_of(function)[kind]  # look once more, at this whole call
         return None
-    part, slices = _cut_rows(arguments, rows)
-    with given(function, part, slices):
-        if rows not in seen.works:
-            problem = trial.problem_with(function, slices, seen.trace, has_been_traced=False)
-            seen.works[rows] = problem is None
+    part, slices = _cut(arguments, _with_rows(arguments, rows), rows)
+    with given(function, part, *slices):
+        if sizes not in seen.works:
+            problem = trial.problem_with(function, slices.arguments, seen.trace, has_been_traced=False)
+            seen.works[sizes] = problem is None
             if problem is not None:
                 _say_whole(problem)
-        if not seen.works[rows]:
+        if not seen.works[sizes]:
             return None
         summary.count(part)
         with failing.on_slices(function):
-            result = call(slices)
+            result = call(slices.arguments)
         return _Whole(_put_together(function, kind, result, part))
 
 
 _Whole = collections.namedtuple("_Whole", "result")
 
 
-def _cut_rows(arguments, rows):
-    return _cut(arguments, alike.is_array, rows)
+Slices = collections.namedtuple("Slices", "arguments cut")  # cut: those of them that are slices
 
 
-def _cut(arguments, is_cut, rows, is_of_loop=False):
-    """(part, the arguments with this rank's rows of those of them that are to be cut)"""
+def _with_rows(arguments, rows):
+    return [item for item in tf.nest.flatten(arguments) if alike.is_array(item) and item.shape[0] == rows]
+
+
+def _cut(arguments, chosen, rows):
+    """(part, the arguments with this rank's rows of the chosen ones)"""
     part, first, count = parts.static_part(rows)
+    slices = []
 
     def cut(item):
-        if not is_cut(item):
+        if not any(item is one for one in chosen):
             return item
-        taken = parts.take_rows(item, first, count)
-        if is_of_loop and tf.is_tensor(taken):
-            current.mark(taken, part)
-        return taken
+        slices.append(parts.take_rows(item, first, count))
+        return slices[-1]
 
-    return part, tf.nest.map_structure(cut, arguments)
+    return part, Slices(tf.nest.map_structure(cut, arguments), slices)
 
 
 @contextlib.contextmanager
-def given(function, part, arguments):
-    """The function is called with these rows meanwhile."""
+def given(function, part, arguments, cut):
+    """The function is called with these arguments meanwhile, some of which are cut."""
     before, current.called[-1] = current.called[-1], (function, arguments)
     try:
-        with current.delivering(part):
+        with current.delivering(part), _knowing(cut):
             yield
     finally:
         current.called[-1] = before
+
+
+@contextlib.contextmanager
+def _knowing(cut):
+    before, current.slices_given = current.slices_given, [pair for item in cut for pair in _states_of(item)]
+    try:
+        yield
+    finally:
+        current.slices_given = before
+
+
+def _states_of(item):
+    return [(item, Rows())] if isinstance(item, np.ndarray) else replay.kinds_of_batch([item])
+
+
+def whole_call(arguments):
+    """The function is called with whole arrays meanwhile, which may be cut later."""
+    is_of_loop = replay.is_noting() or current.is_delivering_slices()
+    rows = 0 if is_of_loop or len(current.called) > 1 or not is_on() else _rows(arguments)
+    return _knowing(_with_rows(arguments, rows)) if rows else contextlib.nullcontext()
 
 
 def _is_size_of_slice(number, rows):
