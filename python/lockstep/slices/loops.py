@@ -91,6 +91,10 @@ class _Loop:
         is_first, self._is_first = self._is_first, False
         return is_first
 
+    def may_be_cut(self):
+        """Is this its first batch, after which it will be given slices?"""
+        return self.rows is not None and not self.has_given_slices and not self.is_own and self._place.problem is None
+
     def keep_whole(self, problem):
         if self.has_given_slices:  # for another loss, which was taken first
             looks.say_too_late(problem)
@@ -374,7 +378,7 @@ def _call_on_slices(original, function, args, kwargs):
 
 def _try_with_slices(function, arguments):
     """The first batch of a loop was whole: would a slice have done, too?"""
-    loops = [loop for loop in _alive(_fetched) + _alive(_trained) if loop.rows is not None and not loop.has_given_slices and not loop.is_own]
+    loops = [loop for loop in _alive(_fetched) + _alive(_trained) if loop.may_be_cut()]
     if not loops or hasattr(function, "_lockstep_problem") or _has_fixed_rows(function) or tf.config.functions_run_eagerly():
         return
     tried, kind = vars(function).setdefault("_lockstep_tried", {}), (alike.kind_of(arguments), trial.rows_of(arguments), loops[-1].rows)
