@@ -18,7 +18,7 @@ SCRIPTS = {"keras3": ["together ways: dense.py; dense.py jit; dense.py eager",
                       "together models: custom_step.py; gan.py; optimizers.py; on_batch.py; stateful.py; inputs.py; callbacks.py"],
            "tf_keras": ["together models: fit.py; steps.py; figures.py; looked.py"],
            "loops": ["together ways: linear.py function; linear.py xla; linear.py graph",
-                     "together doubles: looked.py eager; looked.py function; looked.py graph; returned.py arrays; returned.py data | float64"],
+                     "together doubles: looked.py eager; looked.py function; looked.py graph; returned.py arrays; returned.py data; sized.py arrays; sized.py data; points.py | float64"],
            "v1": ["together graphs: softmax_feed.py; monitored.py; looked.py"]}
 CASES = [Case(HERE / folder, line) for folder, lines in SCRIPTS.items() for line in lines]
 
