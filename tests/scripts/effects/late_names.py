@@ -23,6 +23,6 @@ manager = tf.train.CheckpointManager(checkpoint, os.path.join(name, "checkpoints
 for _ in range(2):
     manager.save()
 checkpoint.restore(manager.latest_checkpoint)
-print(os.path.basename(manager.latest_checkpoint), len([found for found in os.listdir(".") if found.startswith("run-")]))
+print(os.path.basename(manager.latest_checkpoint), os.path.basename(name) in os.listdir("."))
 shutil.move(os.path.join(name, "model.keras"), "model.keras")
 shutil.rmtree(name)
