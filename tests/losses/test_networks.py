@@ -1,32 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows are followed through what models are made of: means over the rows are known to be such.  What mixes rows on the way is not."""
-import os
-import sys
-
 import pytest
-from jobs import ROOT, Mpi
 
 tf = pytest.importorskip("tensorflow")
-sys.path.insert(0, str(ROOT / "python"))
-os.environ.setdefault("LOCKSTEP_LIB", str(Mpi("openmpi" if Mpi("openmpi").folder.is_dir() else "mpich").folder / "lib"))
-
 
 from keras import layers  # noqa: E402
-from lockstep.losses import counts  # noqa: E402
 from lockstep.losses.look import COMPARISON, FEEDS, OTHER, SUM, UNCLEAR, WRITTEN, Look  # noqa: E402
 from lockstep.losses.states import Fixed  # noqa: E402
 from tensorflow.python.framework.func_graph import FuncGraph  # noqa: E402
-from tensorflow.python.ops import array_ops  # noqa: E402
 
 ROWS, STEPS, COLUMNS = 6, 4, 8
 dense, table = tf.Variable(tf.ones((COLUMNS, COLUMNS))), tf.Variable(tf.ones((10, COLUMNS)))
-
-
-@pytest.fixture(autouse=True)
-def shapes_are_noted(monkeypatch):
-    for name in ("shape_internal", "size_internal"):
-        original = getattr(array_ops, name)
-        monkeypatch.setattr(array_ops, name, lambda tensor, *args, _original=original, **kwargs: counts.noted(_original(tensor, *args, **kwargs), tensor))
 
 
 def look(loss_of, rows, steps=STEPS):
