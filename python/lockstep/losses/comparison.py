@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
 from lockstep.losses import calls
-from lockstep.losses.look import GOING_BACK
+from lockstep.losses.look import GOING_BACK, goes_back
 from lockstep.slices import current
 
 # The inputs of operators that say how large something is, or where it begins and ends: what becomes of rows by that is asked elsewhere.
@@ -27,7 +27,8 @@ _SIZES = {"Reshape": (1,), "Fill": (0,), "BroadcastTo": (1,), "Tile": (1,), "Str
           "StatelessRandomNormalV2": (0,), "StatelessTruncatedNormalV2": (0,), "BroadcastGradientArgs": (0, 1), "TensorListReserve": (0, 1),
           "TensorListFromTensor": (1,)}
 _MADE_SIZES = ("Pack", "ConcatV2", "Cast")  # shapes are made of numbers by these
-_GOES_BACK = re.compile(f"(^|/)({GOING_BACK}|gradients)/")
+_IN_TAPE = re.compile(f"(^|/){GOING_BACK}/")
+_PARTS = ("StridedSlice", "Slice")
 _PARTS_OF_KERAS_FOR_SCRIPTS = ("src/ops", "src/backend", "src/utils")
 _OTHER_ATTRIBUTES = ("value", "shape", "shared_name", "container", "seed", "seed2", "output_shapes", "config", "config_proto", "executor_type")
 LARGEST_CAPTURED = 1024  # elements of a tensor from outside, whose values are compared
@@ -49,9 +50,15 @@ def _compare(one, other, rows, found):
     for op, its in zip(ops, others):
         if not _is_same(op, its, places, rows, found):
             return False
-        if not _GOES_BACK.search(op.name):
+        if not _IN_TAPE.search(op.name):
             sized.update((tensor.name, _place_of_rows(tensor, item, rows)) for tensor, item in zip(op.outputs, its.outputs) if _differs(tensor, item))
+            if op.type in _PARTS and op.outputs[0].name not in sized and not all(map(_is_same_value, op.inputs[1:], its.inputs[1:])):
+                sized[op.outputs[0].name] = None  # another part, as large
     return True
+
+
+def _is_same_value(tensor, its):
+    return np.array_equal(tf.get_static_value(tensor), tf.get_static_value(its))
 
 
 def _have_same_captures(one, other):
@@ -113,7 +120,7 @@ def _is_same_constant(op, its):
         return True
     if value.ndim and value.shape != changed.shape and value.size and np.all(value == value.flat[0]) and np.all(changed == value.flat[0]):
         return True  # zeros for each row: asked by the second proof
-    if _GOES_BACK.search(op.name) or op.outputs[0].name in getattr(op.graph, "_lockstep_measured", {}) or not _is_of_script(op):
+    if goes_back(op) or op.outputs[0].name in getattr(op.graph, "_lockstep_measured", {}) or not _is_of_script(op):
         return True
     return value.dtype.kind in "iu" and _is_size(op.outputs[0])
 
@@ -125,13 +132,14 @@ def _is_size(tensor):
 
 
 def _is_of_script(op):
-    """Does a line of the script say it, or of a library that is used by it?  Not one of Keras's layers."""
+    """Does a line of the script say it, or of a library that is used by it?  Not one of Keras's layers, nor where noise is made for slices."""
     folders = {name: os.path.dirname(os.path.abspath(sys.modules[name].__file__)) + os.sep
                for name in ("tensorflow", "lockstep", "keras", "tf_keras") if name in sys.modules}
     keras = tuple(folders[name] for name in ("keras", "tf_keras") if name in folders)
     passed = (folders["tensorflow"], folders["lockstep"], *(folder + part for folder in keras for part in _PARTS_OF_KERAS_FOR_SCRIPTS))
     innermost = next((path for path in (os.path.abspath(frame.filename) for frame in reversed(list(op.traceback or ()))) if not path.startswith(passed)), "")
-    return not innermost.startswith(keras)
+    is_for_noise = any(os.path.basename(frame.filename) == "noise.py" and frame.filename.startswith(folders["lockstep"]) for frame in op.traceback or ())
+    return not innermost.startswith(keras) and not is_for_noise
 
 
 # ---- the second proof ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 """Is the target of a gradient a mean over the rows of the batch?  Only what is known to be one is: an operator that nobody knows, between
 the rows and the target, is a problem like a sum."""
 import copy
+import os
 import re
 
 import tensorflow as tf
@@ -23,6 +24,7 @@ CHECKED = "checked, and made of the rows of the batch, some of which would end t
 WRITTEN_OUT = "printed, written or handed to Python is made of the rows of the batch"
 NORMALISATION = "lockstep_batchnorm"  # name scope of statistics that may be those of slices: see batchnorm.py
 GOING_BACK = "gradient_tape"  # name scope of inner gradients
+_WHERE_GRADIENTS_ARE_MADE = ("gradients_util.py", "gradients_impl.py")  # those of tf.gradients
 COUNTING = "lockstep_metric"  # name scope of sums that are put together later: see metrics.py
 
 
@@ -215,10 +217,10 @@ class Look(anatomy.Anatomy):
 
     def _may_be_number_of_rows(self, op):
         """The gradient of a mean over rows is divided by their number, or a multiple of it."""
-        if GOING_BACK not in op.name or (self._number_of_rows or 0) < 2 or op.outputs[0].shape.rank != 0:
+        if (self._number_of_rows or 0) < 2 or op.outputs[0].shape.rank != 0:
             return False
         value = tf.get_static_value(op.outputs[0])
-        return value.dtype.kind in "if" and value >= self._number_of_rows and value % self._number_of_rows == 0
+        return value.dtype.kind in "if" and value >= self._number_of_rows and value % self._number_of_rows == 0 and goes_back(op)
 
     def _compute(self, op, states):
         if op.type in calls.TYPES:
@@ -288,6 +290,11 @@ class Look(anatomy.Anatomy):
             if number is not None and number.ndim == 0 and number == self._number_of_rows:
                 return Figure(True)
         return super()._figure_of_figures(op, states)
+
+
+def goes_back(op):
+    """Was it made to compute an inner gradient?"""
+    return GOING_BACK in op.name or any(os.path.basename(frame.filename) in _WHERE_GRADIENTS_ARE_MADE for frame in op.traceback or ())
 
 
 def _assigns(op):

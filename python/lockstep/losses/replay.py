@@ -174,6 +174,11 @@ def distrust(tensors):
         _notes().distrusted += [place for place in map(_notes().place, tensors) if place is not None]
 
 
+def knows(tensors):
+    """Was one of these eager tensors made of a batch that is noted now?"""
+    return _notes() is not None and any(_notes().place(tensor) is not None for tensor in tensors)
+
+
 def note_read(tensor):
     """The script has read the value of this eager tensor, before it has taken a gradient."""
     place = None if _notes() is None or _notes().has_looked else _notes().place(tensor)

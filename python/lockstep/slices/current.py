@@ -117,11 +117,6 @@ def is_delivering_slices():
     return not _scopes() and tf.executing_eagerly() and not _delivered.is_whole
 
 
-def has_delivered_slices():
-    """Are slices given now to functions, one of which may be being traced?"""
-    return not _scopes() and not _delivered.is_whole
-
-
 def is_delivered_here():
     """Is this the thread that got it?  Functions of a script may also run in threads of tf.data."""
     return _thread == threading.get_ident()
@@ -156,6 +151,7 @@ def mark(element, part):
 
 called = []  # tf.functions being called, and their arguments
 slices_given = None  # (an argument among those, what it is) for each that is cut, or would be, where that is known
+places_cut = None  # which of the arrays among those that is, as far as it is known
 tried = []  # those that are traced to be compared (trial.py), and are not run
 
 

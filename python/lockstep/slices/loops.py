@@ -347,21 +347,67 @@ def _attach_functions():
         current.recall((args, kwargs))
         current.called.append((self, (args, kwargs)))
         try:
-            is_outermost = len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly()
-            is_of_no_loop = is_outermost and current.is_delivering_slices() and step_args.is_of_no_loop((args, kwargs), _has_ended())
-            is_on_slices = is_outermost and not is_of_no_loop and current.is_delivering_slices() and getattr(self, "_lockstep_trains", False)
-            with current.delivering(parts.WHOLE) if is_of_no_loop else failing.on_slices(self) if is_on_slices else contextlib.nullcontext():
+            if len(current.called) == 1 and not current.is_scoped() and tf.executing_eagerly():
+                result = _called_by_script(self, (args, kwargs), lambda: called(original, self, args, kwargs), cuts_loops)
+            else:
                 result = called(original, self, args, kwargs)
-            if getattr(self, "_lockstep_trains", False):
-                if is_outermost and cuts_loops and not is_of_no_loop:
-                    _try_with_slices(self, (args, kwargs))
-                note_gradient()
-                if is_outermost:
-                    gradients.note_step(_first_number(result))
+                if _trains(self):
+                    note_gradient()
             self._lockstep_was_called = True
             return result
         finally:
             current.called.pop()
+
+
+def _trains(function):
+    return getattr(function, "_lockstep_trains", False)
+
+
+def _called_by_script(function, arguments, run, cuts_loops):
+    loops = [loop for loop in _alive(_fetched) + _alive(_trained) if loop.may_be_cut()] if cuts_loops else []
+    if current.is_delivering_slices():
+        result = _called_among_slices(function, arguments, run)
+    elif loops:
+        result = _called_in_first_batch(function, arguments, run, loops)
+    else:
+        result = run()
+    if _trains(function):
+        note_gradient()
+        gradients.note_step(_first_number(result))
+    return result
+
+
+def _called_among_slices(function, arguments, run):
+    if step_args.is_of_no_loop(arguments, _has_ended()):
+        with current.delivering(parts.WHOLE):
+            return run()
+    with failing.on_slices(function) if _trains(function) else contextlib.nullcontext():
+        result = run()
+    if _trains(function) and looks.is_on():
+        problem = step_args.problem_with_later(function, arguments, current.now())
+        if problem is not None:
+            looks.say_too_late(problem)
+    return result
+
+
+def _called_in_first_batch(function, arguments, run, loops):
+    """The first batch of these loops is whole: would a slice have done, too?"""
+    given = {item.shape[0] for item in current.leaves(arguments) if alike.is_array(item) and hasattr(item, "_lockstep_part")}
+    rows = given.pop() if len(given) == 1 else loops[-1].rows
+    with step_args.first_batch(arguments, rows) as of_loop:
+        result = run()
+    if not _trains(function) or hasattr(function, "_lockstep_problem") or _has_fixed_rows(function) or tf.config.functions_run_eagerly():
+        return result
+    tried, kind = vars(function).setdefault("_lockstep_tried", {}), (alike.kind_of(arguments), trial.rows_of(arguments), rows)
+    if kind not in tried and len(tried) < alike.MOST_KINDS:
+        of_several = len(given) > 1 and len({loop.rows for loop in loops}) > 1
+        tried[kind] = (f"{trial.name_of(function)}() is given batches of several loops, with different numbers of rows" if of_several else
+                       step_args.problem_with_batch(function, arguments, of_loop, rows))
+    if tried.get(kind) is not None:
+        function._lockstep_problem = tried[kind]
+        for loop in loops:
+            loop.keep_whole(tried[kind])
+    return result
 
 
 def _call_on_slices(original, function, args, kwargs):
@@ -374,20 +420,6 @@ def _call_on_slices(original, function, args, kwargs):
     if getattr(function, "_lockstep_trains", False) and not _has_fixed_rows(function):
         step_args.look(function, (args, kwargs), result)
     return result
-
-
-def _try_with_slices(function, arguments):
-    """The first batch of a loop was whole: would a slice have done, too?"""
-    loops = [loop for loop in _alive(_fetched) + _alive(_trained) if loop.may_be_cut()]
-    if not loops or hasattr(function, "_lockstep_problem") or _has_fixed_rows(function) or tf.config.functions_run_eagerly():
-        return
-    tried, kind = vars(function).setdefault("_lockstep_tried", {}), (alike.kind_of(arguments), trial.rows_of(arguments), loops[-1].rows)
-    if kind not in tried and len(tried) < alike.MOST_KINDS:
-        tried[kind] = step_args.problem_with_batch(function, arguments, loops[-1].rows)
-    if tried.get(kind) is not None:
-        function._lockstep_problem = tried[kind]
-        for loop in loops:
-            loop.keep_whole(tried[kind])
 
 
 def _first_number(result):

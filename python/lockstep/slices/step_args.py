@@ -77,37 +77,58 @@ def _numbers_of_rows(arguments):
 def is_of_no_loop(arguments, has_ended):
     """A loop over tf.data was given a slice last: are these arrays others?  Not if they may have been made from it; all ranks find the same.
     has_ended: the loop has."""
-    rows, part = _common_rows(arguments), current.now()
-    if rows == 0 or not part.is_static:
+    rows, part = _numbers_of_rows(arguments), current.now()
+    if not rows or not part.is_static:
         return False
-    is_numpy = not any(tf.is_tensor(item) for item in current.leaves(arguments))
-    return not _is_size_of_slice(max(rows, 1), part.total) or (has_ended and is_numpy)
+    return has_ended or not any(_is_size_of_slice(number, part.total) for number in rows)
 
 
-def problem_with_batch(function, arguments, rows):
-    """After a whole call in the first batch, of so many rows, of a loop over tf.data: why the loop must not be given slices."""
-    if rows is None or rows < 2 * world.size:
-        return None
-    trace, of_loop = trial.trace_of(function, arguments), _arrays_of_loop(arguments, rows)
-    if trace is not None and (trace.problem is not None or trace.kinds is None):
-        return trace.problem
+def problem_with_batch(function, arguments, of_loop, rows):
+    """After a whole call in the first batch, of so many rows, of a loop over tf.data, which gave these of the arguments: why the loop must not be
+    given slices."""
     if not of_loop:
         others = {item.shape[0] for item in current.leaves(arguments) if alike.is_array(item)}
-        mistaken = next((number for number in others if _is_size_of_slice(number, rows)), None)
+        mistaken = next((number for number in sorted(others) if _is_size_of_slice(number, rows)), None)
         return mistaken and f"{trial.name_of(function)}() is given arrays of {mistaken} rows in a loop over batches of {rows}: as many as a slice has"
-    with replay.suspended():
-        part, slices = _cut(arguments, of_loop, rows)
-        with given(function, part, *slices):
-            return trial.problem_with(function, slices.arguments, trace)
+    trace, problem = trial.trace_of(function, arguments, _places(arguments, of_loop)), None
+    if trace is None:
+        problem = f"{trial.name_of(function)}() was traced earlier"
+    elif trace.kinds is not None:
+        problem = trace.problem
+    known = trial.agreed(function, 2 if problem is not None else 1 if trace.kinds is None else 0)
+    if known > 0:
+        return (problem or f"{trial.name_of(function)}() shows another rank something else") if known > 1 else None
+    part, slices = _twice(arguments, of_loop, rows) if rows < 2 * world.size else _cut(arguments, of_loop, rows)
+    with replay.suspended(), given(function, part, *slices):
+        return trial.problem_with(function, slices.arguments, trace)
 
 
-def _arrays_of_loop(arguments, rows):
+def problem_with_later(function, arguments, part):
+    """A function was called with slices in a loop, for the first time with so many rows: is that what it does for whole batches?"""
+    seen, kind = vars(function).setdefault("_lockstep_later", set()), (alike.kind_of(arguments), trial.rows_of(arguments))
+    if kind in seen or len(seen) >= MOST_SIZES:
+        return None
+    seen.add(kind)
+    trace = trial.trace_of(function, arguments, None)
+    if trace is None or trace.kinds is None or trial.is_for_any_rows(trace) or 1 in trace.rows or not part.is_static:
+        return None  # TensorFlow goes back another way through a single row
+    first = trial.first_of(function, kind[0])
+    if first is not None:
+        return trial.difference(function, first, trace)
+    of_loop = [item for item in current.leaves(arguments) if alike.is_array(item) and item.shape[0] == max(part.count, 1)]
+    whole = _with_other_rows(arguments, of_loop, lambda item: np.resize(np.arange(item.shape[0]), part.total))
+    with given(function, part, *whole):
+        return trial.own_problem(function, whole.arguments, trace) if of_loop else None
+
+
+def arrays_of_loop(arguments, rows):
     """Those that a loop over batches of so many rows gave, or that were made of what it gave.  NumPy arrays only where there is nothing else: nobody
     knows where those are from."""
     arrays = [item for item in current.leaves(arguments) if alike.is_array(item) and item.shape[0] == rows]
-    tensors = [item for item in arrays if tf.is_tensor(item)]
+    tensors = [item for item in arrays if isinstance(item, tf.Tensor)]
     states = replay.states_of(tensors) or [None] * len(tensors)
-    known = [item for item, state in zip(tensors, states) if hasattr(item, "_lockstep_part") or are_same(state, Rows())]
+    made = [item for item, state in zip(tensors, states) if are_same(state, Rows())]
+    known = [item for item in arrays if hasattr(item, "_lockstep_part") or any(item is one for one in made)]
     return known or [item for item in arrays if not tf.is_tensor(item)]
 
 
@@ -127,25 +148,33 @@ def look(function, arguments, result):
     if not tf.executing_eagerly() or current.is_scoped() or current.is_delivering_slices():
         return
     rows, seen = _rows(arguments), _calls_of(function)
-    if rows < 2 * world.size or (kind := alike.kind_of(arguments)) in seen:  # what a single row shows may be something else
+    if rows < 2 * world.size or (kind := _kind(arguments, rows)) in seen:  # what a single row shows may be something else
         return
     if len(seen) >= alike.MOST_KINDS:
         _say_whole(f"{trial.name_of(function)}() was called with other arguments {len(seen)} times (a number that changes is better a tensor)")
         return
-    trace = trial.trace_of(function, arguments)
-    if trace is not None and trace.kinds is None:
-        return  # with training=False, say, it takes no gradient
-    problem, advice = _problem(function, trace, rows, result), ""
-    if problem is not None and _is_proved():
-        advice = ". With LOCKSTEP_STEP_ARGS=cut each computes its slice of the arrays all the same"
-    elif problem is None:
-        part, slices = _cut(arguments, _with_rows(arguments, rows), rows)
+    chosen = _with_rows(arguments, rows)
+    trace = trial.trace_of(function, arguments, _places(arguments, chosen))
+    is_idle = trace is not None and trace.kinds is None  # with training=False, say, it takes no gradient
+    problem, advice = None if is_idle else _problem(function, trace, rows, result), ""
+    known = trial.agreed(function, 2 if problem is not None else 1 if is_idle else 0)
+    if known == 1:
+        return
+    if known == 2:
+        problem = problem or f"{trial.name_of(function)}() shows another rank something else"
+        advice = ". With LOCKSTEP_STEP_ARGS=cut each computes its slice of the arrays all the same" if _is_proved() else ""
+    else:
+        part, slices = _cut(arguments, chosen, rows)
         with given(function, part, *slices):
             problem = trial.problem_with(function, slices.arguments, trace if _is_proved() else None)
     outputs = Outputs([i for i, found in enumerate(trace.kinds) if found == numbers.ROWS], []) if problem is None and _is_proved() else None
     seen[kind] = Call(problem, {trial.rows_of(arguments): True}, rows, outputs, trace if _is_proved() else None)
     if problem is not None:
         _say_whole(problem, advice)
+
+
+def _kind(arguments, rows):
+    return alike.kind_of(arguments), _places(arguments, _with_rows(arguments, rows))
 
 
 def _problem(function, trace, rows, result):
@@ -187,7 +216,7 @@ def call_on_slices(function, arguments, call):
     if current.is_scoped() or current.is_delivering_slices() or hasattr(function, "_lockstep_problem"):
         return None
     rows = _rows(arguments)
-    kind = alike.kind_of(arguments) if rows > 1 else None
+    kind = _kind(arguments, rows) if rows > 1 else None
     seen, sizes = _calls_of(function).get(kind), trial.rows_of(arguments)
     if seen is None or seen.problem is not None or not seen.works.get(sizes, len(seen.works) < MOST_SIZES):
         return None
@@ -219,18 +248,37 @@ def _with_rows(arguments, rows):
     return [item for item in tf.nest.flatten(arguments) if alike.is_array(item) and item.shape[0] == rows]
 
 
+def _places(arguments, chosen):
+    """Which of the arrays are chosen"""
+    return tuple(any(item is one for one in chosen) for item in current.leaves(arguments) if alike.is_array(item))
+
+
 def _cut(arguments, chosen, rows):
     """(part, the arguments with this rank's rows of the chosen ones)"""
     part, first, count = parts.static_part(rows)
-    slices = []
+    return part, _replaced(arguments, chosen, lambda item: parts.take_rows(item, first, count))
 
-    def cut(item):
+
+def _twice(arguments, chosen, rows):
+    """The same with more rows, where slices would have a single one."""
+    part, *_ = parts.static_part(rows)
+    return part, _with_other_rows(arguments, chosen, lambda item: np.resize(np.arange(item.shape[0]), 2 * rows))
+
+
+def _with_other_rows(arguments, chosen, numbers_of):
+    return _replaced(arguments, chosen, lambda item: item[numbers_of(item)] if isinstance(item, np.ndarray) else tf.gather(item, numbers_of(item)))
+
+
+def _replaced(arguments, chosen, replace):
+    replaced = []
+
+    def of_item(item):
         if not any(item is one for one in chosen):
             return item
-        slices.append(parts.take_rows(item, first, count))
-        return slices[-1]
+        replaced.append(replace(item))
+        return replaced[-1]
 
-    return part, Slices(tf.nest.map_structure(cut, arguments), slices)
+    return Slices(tf.nest.map_structure(of_item, arguments), replaced)
 
 
 @contextlib.contextmanager
@@ -238,30 +286,46 @@ def given(function, part, arguments, cut):
     """The function is called with these arguments meanwhile, some of which are cut."""
     before, current.called[-1] = current.called[-1], (function, arguments)
     try:
-        with current.delivering(part), _knowing(cut):
+        with current.delivering(part), _knowing(arguments, cut):
             yield
     finally:
         current.called[-1] = before
 
 
 @contextlib.contextmanager
-def _knowing(cut):
-    before, current.slices_given = current.slices_given, [pair for item in cut for pair in _states_of(item)]
+def _knowing(arguments, cut):
+    before = current.slices_given, current.places_cut
+    current.slices_given, current.places_cut = [pair for item in cut for pair in _states_of(item)], _places(arguments, cut)
     try:
         yield
     finally:
-        current.slices_given = before
+        current.slices_given, current.places_cut = before
 
 
 def _states_of(item):
     return [(item, Rows())] if isinstance(item, np.ndarray) else replay.kinds_of_batch([item])
 
 
+@contextlib.contextmanager
 def whole_call(arguments):
     """The function is called with whole arrays meanwhile, which may be cut later."""
-    is_of_loop = replay.is_noting() or current.is_delivering_slices()
-    rows = 0 if is_of_loop or len(current.called) > 1 or not is_on() else _rows(arguments)
-    return _knowing(_with_rows(arguments, rows)) if rows else contextlib.nullcontext()
+    rows = 0 if current.is_delivering_slices() or len(current.called) > 1 or not is_on() else _rows(arguments)
+    if not rows or replay.knows([item for item in current.leaves(arguments) if isinstance(item, tf.Tensor)]):
+        yield
+        return
+    with replay.suspended(), _knowing(arguments, _with_rows(arguments, rows)):
+        yield
+
+
+@contextlib.contextmanager
+def first_batch(arguments, rows):
+    """The function is called in the first batch of a loop over tf.data meanwhile.  Gives those of the arguments that the loop gave."""
+    of_loop = arrays_of_loop(arguments, rows)
+    before, current.places_cut = current.places_cut, _places(arguments, of_loop)
+    try:
+        yield of_loop
+    finally:
+        current.places_cut = before
 
 
 def _is_size_of_slice(number, rows):

@@ -51,12 +51,14 @@ def note(graph, result, kinds):
     if not current.called:
         return kinds
     function, arguments = current.called[-1]
+    first = alike.first_seen(function, "kinds", (graph.name, alike.kind_of(arguments), alike.kind_of(result)), kinds)
     if _is_outermost(graph):
         problem = vars(function).pop("_lockstep_problem_of_trace", None) or looks.problem_of_variables() or _problem_of_draws(function, graph)
+        if problem is None and first != kinds:  # the ranks must reduce the same, also those that need not trace now
+            problem = f"{name_of(function)}() returns something else than in an earlier call"
         trace = Trace(kinds, _others(result, kinds), problem, graph, rows_of(arguments))
         _remember(function, arguments, trace)
-        _compare_with_first(function, arguments, trace)
-    return alike.first_seen(function, "kinds", (graph.name, alike.kind_of(arguments), alike.kind_of(result)), kinds)
+    return first
 
 
 def note_other(graph):
@@ -68,21 +70,11 @@ def note_other(graph):
         _remember(function, arguments, Trace(kinds, [], problem, graph, rows_of(arguments)))
 
 
-def _compare_with_first(function, arguments, trace):
-    """A slice has another number of rows than those before, in a loop whose batches are cut already."""
-    if current.tried or not current.has_delivered_slices():
-        return
-    call = alike.kind_of(arguments)
-    first = next((earlier for (kind, _), earlier in function._lockstep_traces.items() if kind == call), trace)
-    problem = None if first is trace or first.kinds is None else _difference(function, first, trace)
-    if problem is not None:
-        looks.say_too_late(problem)
-
-
 def _remember(function, arguments, trace):
     traces = vars(function).setdefault("_lockstep_traces", {})
-    if len(traces) < MOST_TRACES:
-        traces[alike.kind_of(arguments), trace.rows] = trace
+    if len(traces) >= MOST_TRACES:
+        del traces[next(iter(traces))]
+    traces[alike.kind_of(arguments), current.places_cut, trace.rows] = trace
 
 
 def _is_outermost(graph):
@@ -117,14 +109,19 @@ def rows_of(arguments):
     return tuple(item.shape[0] for item in current.leaves(arguments) if alike.is_array(item))
 
 
-def trace_of(function, arguments):
-    """What such a call runs; None: nobody knows."""
+def trace_of(function, arguments, places):
+    """What such a call runs, and what was proved of it where the arrays in these places are cut; None: nobody knows."""
     call, traces = alike.kind_of(arguments), getattr(function, "_lockstep_traces", {})
-    any_rows = (trace for (kind, _), trace in traces.items() if kind == call and _is_for_any_rows(trace))
-    return traces.get((call, rows_of(arguments))) or next(any_rows, None)
+    any_rows = (trace for (kind, cut, _), trace in traces.items() if (kind, cut) == (call, places) and is_for_any_rows(trace))
+    return traces.get((call, places, rows_of(arguments))) or next(any_rows, None)
 
 
-def _is_for_any_rows(trace):
+def first_of(function, call):
+    """The first trace of such calls, for a whole batch, that was compared with slices; None: there was none."""
+    return next((trace for (kind, places, _), trace in function._lockstep_traces.items() if kind == call and places is not None), None)
+
+
+def is_for_any_rows(trace):
     return any(tensor.shape.rank and tensor.shape[0] is None for tensor in trace.graph.inputs)
 
 
@@ -134,12 +131,18 @@ def problem_with(function, arguments, whole=None, has_been_traced=True):
     """Why all ranks must go on with whole batches; None: all can be given slices like these.  whole: the trace for the whole batch, with
     which this one is compared.  has_been_traced: for as many rows, so that what the script prints then was printed."""
     with contextlib.redirect_stdout(None) if has_been_traced else contextlib.nullcontext():
-        problem = _own_problem(function, arguments, whole)
+        problem = own_problem(function, arguments, whole)
     is_bad = host.allreduce(np.array([problem is not None], np.uint8), f"step/{name_of(function)}/trial", op="max")[0]
     return (problem or f"{name_of(function)}() shows another rank something else") if is_bad else None
 
 
-def _own_problem(function, arguments, whole):
+def agreed(function, number):
+    """The largest of what the ranks say: what each remembers of earlier calls may differ."""
+    return int(host.allreduce(np.array([number], np.uint8), f"step/{name_of(function)}/known", op="max")[0])
+
+
+def own_problem(function, arguments, whole):
+    """The same for this rank alone."""
     args, kwargs = arguments
     drawn = _drawn()
     current.tried.append(function)
@@ -151,10 +154,10 @@ def _own_problem(function, arguments, whole):
         current.tried.pop()
         random.setstate(drawn[0])
         np.random.set_state(drawn[1])
-    return None if whole is None else _difference(function, whole, trace_of(function, arguments))
+    return None if whole is None else difference(function, whole, trace_of(function, arguments, current.places_cut))
 
 
-def _difference(function, whole, trace):
+def difference(function, whole, trace):
     if trace is None:
         return f"{name_of(function)}() was traced earlier"
     if trace is whole:  # for any number of rows

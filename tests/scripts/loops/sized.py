@@ -64,6 +64,9 @@ LOSSES = {
     "memory": lambda x, y, out, weights: squares(out, y) + tf.reduce_mean(tf.reduce_logsumexp(out @ tf.transpose(memory[:x.shape[0]]), 1)),
     "repeated": lambda x, y, out, weights: squares(out, y) + beside(x, tf.stack([weights[0]] * x.shape[0])),
     "sum of ones": lambda x, y, out, weights: squares(out, y) * 0.1 * tf.reduce_sum(tf.ones((x.shape[0], 1), tf.float64)),
+    "last of a table": lambda x, y, out, weights: squares(out, y) + tf.constant(memory)[len(x) - 1, 0] * size_of(weights),
+    "scope": lambda x, y, out, weights: squares(out, y) + in_scope(x, weights),
+    "noise of rows": lambda x, y, out, weights: squares(out + 0 * tf.random.normal((x.shape[0], 2), dtype=tf.float64), y),
     "noise of weights": lambda x, y, out, weights: squares(out + tf.random.normal([2], dtype=tf.float64), y),
 }
 RETURNED = {
@@ -98,6 +101,76 @@ def train(loss_of, returned, width):
             print(f"  {float(loss):.10f}", *(f"{np.shape(value)} {np.sum(value):.9f}" for value in tf.nest.flatten(more) if value is not None))
         print("  order", *order[:4])
     print("  weights", f"{float(tf.reduce_sum(weights * tf.cos(weights))):.10f}", "rows", int(rows_seen))
+
+
+def in_scope(x, weights):
+    with tf.name_scope("gradients"):
+        return 0.7 / len(x) * size_of(weights)
+
+
+def largest():
+    """Which array has the most rows changes from call to call; so does which are slices, with numbers of rows that were seen before."""
+    for made in (tf.function, tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float64)] * 2)):
+        for sizes in (((8, 6), (8, 12), (8, 12)), ((20, 10), (10, 20), (10, 20)), ((20, 10), (10, 10), (10, 10), (20, 20)), ((10, 10), (20, 10))):
+            weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+
+            def step(x, others):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.tanh(x @ weights) ** 2) + 0.1 * tf.reduce_sum((others @ weights - 1) ** 2)
+                weights.assign_sub(0.01 * tape.gradient(loss, weights))
+                return loss, others @ weights
+
+            step = made(step)
+            for number, other in sizes:
+                loss, rows = step(memory[:number], memory[20:20 + other])
+                print("  ", f"{float(loss):.10f}", rows.shape, f"{float(tf.reduce_sum(rows)):.10f}")
+
+
+def after_a_look():
+    """A script looks at one batch, then goes on with arrays of its own; sums, in a function for any number of rows."""
+    weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+    print("  ", next(iter(tf.data.Dataset.from_tensor_slices(memory).batch(12))).shape)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float64)])
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((x @ weights) ** 2)
+        weights.assign_sub(0.001 * tape.gradient(loss, weights))
+        return loss
+
+    for _ in range(3):
+        print("  ", f"{float(step(tf.constant(memory[:12]))):.10f}")
+
+
+def beside_and_after():
+    """Sums over arrays of other sizes, in a loop that gets slices and after it."""
+    weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+
+    def step(x, others):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weights) ** 2)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+        return loss, tf.reduce_sum(x) + tf.reduce_sum(others)
+
+    main, aside = tf.function(step), tf.function(step)
+    for x in tf.data.Dataset.from_tensor_slices(memory).batch(12):
+        print("  ", *(f"{float(value):.10f}" for value in (*main(x, x), *aside(memory[:40], memory[:10]))))
+    print("  ", *(f"{float(value):.10f}" for value in (*aside(tf.constant(memory[:6]), tf.constant(memory[:6])), *aside(memory[:40], memory[:10]))))
+
+
+def small_batches():
+    """Batches as small as the number of ranks, and a step that goes by it."""
+    weights = tf.Variable([[1.0], [2.0]], dtype=tf.float64)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weights) ** 2) + 0.7 / len(x) * size_of(weights)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+        return loss
+
+    for x in tf.data.Dataset.from_tensor_slices(memory[:14]).batch(3):
+        print("  ", f"{float(step(x)):.10f}")
 
 
 def weighted():
@@ -199,7 +272,7 @@ def beside_a_loop():
     def step(x, power):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.abs(x @ weights) ** power)
-        weights.assign_sub(0.05 * tape.gradient(loss, weights))
+        weights.assign_sub(0.002 * tape.gradient(loss, weights))
         return loss, tf.reduce_sum(x), tf.shape(x)[0]
 
     for x in tf.data.Dataset.from_tensor_slices(np.random.normal(size=(29, 2))).batch(12).repeat(2):
@@ -226,6 +299,6 @@ for number, (name, returned) in enumerate(RETURNED.items()):
         print(name, flush=True)
         train(lambda x, y, out, weights: squares(out, y), returned, number + 20)
 tf.random.set_seed(5)
-for case in (weighted, squeezed, called_before, as_many_as_a_slice, failing, beside_a_loop):
+for case in (largest, after_a_look, beside_and_after, small_batches, weighted, squeezed, called_before, as_many_as_a_slice, failing, beside_a_loop):
     print(case.__name__, flush=True)
     case()
