@@ -40,10 +40,11 @@ OTHER = {
     "wires": lambda x: tf.reduce_mean((x @ WEIGHTS) - TABLE[0] if len(x) == 12 else TABLE[0] - (x @ WEIGHTS)),
     "what is captured": lambda x: tf.reduce_mean(x @ (WEIGHTS if next(turn) % 2 else OTHERS)),
     "the inside of a function": lambda x: tf.function(lambda y: tf.reduce_mean(y * (0.7 / len(y))))(x),
+    "a part of a table": lambda x: tf.reduce_mean(tf.matmul(x @ WEIGHTS, TABLE[:len(x)], transpose_b=True)),
     "positions": lambda x: tf.reduce_mean(x * (0.1 + len(x))),
 }
 SIZED = {
-    "memory": lambda x: tf.reduce_mean(tf.matmul(x @ WEIGHTS, TABLE[:len(x)], transpose_b=True)),
+    "memory": lambda x: tf.reduce_mean(tf.matmul(x @ WEIGHTS, tf.constant(TABLE)[:len(x)], transpose_b=True)),
     "ones": lambda x: tf.reduce_sum(tf.ones_like(x) @ WEIGHTS) + 0 * tf.reduce_mean(x),
     "a sum of ones": lambda x: tf.reduce_mean(x) * tf.reduce_sum(tf.ones((x.shape[0], 1), tf.float64)),
 }
@@ -72,4 +73,5 @@ def test_a_mean_is_one_when_sizes_are_known(name):
 @pytest.mark.parametrize("name", SIZED)
 def test_what_has_the_size_of_the_batch_is_no_row(name):
     graph, sized = compared(SIZED[name])
-    assert sized is None or problem(graph, sized) is not None
+    assert problem(graph, {}) is None, "the first proof sees it, so nothing is shown of the second"
+    assert problem(graph, sized) is not None

@@ -102,14 +102,18 @@ CUT = ("plain", "nothing", "also_rows", "variable", "fixed_size", "loop", "keras
 WHOLE = ("counts", "other_rows", "signature", "predict", "ragged", "table")
 
 
-def rows_seen(tmp_path, **env):
-    """Rows of the batches of 7 that rank 0's traces got, by function; it has 4 of them where a call is cut."""
+def run_script(tmp_path, script, **env):
     if not Mpi("openmpi").folder.is_dir():
         pytest.skip("the library is not built with openmpi")
-    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text(script)
     env = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'site'}", "TF_CPP_MIN_LOG_LEVEL": "3",
            "LOCKSTEP_LIB": Mpi("openmpi").folder / "lib", **env}
-    job = run_ranks(Mpi("openmpi"), 2, ROOT / ".venv" / "bin" / "python", ["train.py"], env=env, cwd=tmp_path, timeout=180)
+    return run_ranks(Mpi("openmpi"), 2, ROOT / ".venv" / "bin" / "python", ["train.py"], env=env, cwd=tmp_path, timeout=180)
+
+
+def rows_seen(tmp_path, **env):
+    """Rows of the batches of 7 that rank 0's traces got, by function; it has 4 of them where a call is cut."""
+    job = run_script(tmp_path, SCRIPT, **env)
     assert job.code == 0, str(job)
     return json.loads(job.stdout.split("rows ", 1)[1]), job
 
@@ -144,3 +148,75 @@ def test_arrays_stay_whole_where_a_function_shows_something_else_for_slices(tmp_
 def test_arrays_stay_whole_where_told_to(tmp_path):
     rows, job = rows_seen(tmp_path, LOCKSTEP_STEP_ARGS="whole")
     assert {name for name, seen in rows.items() if seen != [7]} == {"loop", "one_row_first", "half_first"}, str(job)
+
+
+FAILING = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+weights, left_out = tf.Variable(np.ones((4, 3))), 0
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, x @ weights))
+    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+    return loss
+
+x, y = np.ones((24, 4)), np.arange(24) % 3
+y[15] = 7  # of the second rank's rows of its batch, of 12 to 17
+for batch in tf.data.Dataset.from_tensor_slices((x, y)).batch(6) if HOW == "data" else [(x[i:i + 6], y[i:i + 6]) for i in range(0, 24, 6)]:
+    try:
+        step(*batch)
+    except tf.errors.InvalidArgumentError:
+        left_out += 1
+print("left out", left_out)
+"""
+
+
+@pytest.mark.parametrize("how", ["arrays", "data"])
+def test_a_step_that_fails_for_the_rows_of_one_rank_ends_the_job(tmp_path, how):
+    job = run_script(tmp_path, f"HOW = {how!r}" + FAILING)
+    assert job.code != 0 and "left out" not in job.stdout, str(job)
+    assert "step() has failed on rank 1 for its rows of the batch" in job.stderr, str(job)
+
+
+def test_a_step_that_fails_on_whole_batches_is_left_out(tmp_path):
+    job = run_script(tmp_path, "HOW = 'arrays'" + FAILING, LOCKSTEP_SHARD="off")
+    assert job.code == 0 and "left out 1" in job.stdout, str(job)
+
+
+LATE = """
+import numpy as np
+import tensorflow as tf
+
+weights = tf.Variable(np.ones((4, 1)))
+
+def made(loss_of):
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = loss_of(x)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+        return loss
+    return step
+
+def squares(x):
+    return tf.reduce_mean((x @ weights) ** 2)
+
+def scaled(x):
+    return squares(x) * (0.7 / FIGURE)
+
+mean, late = made(squares), made(scaled)
+for i, x in enumerate(tf.data.Dataset.from_tensor_slices(np.ones((24, 4))).batch(6)):
+    mean(x)
+    if i > 1:
+        late(x)
+"""
+
+
+@pytest.mark.parametrize(("figure", "is_warned"), [("len(x)", True), ("6", False)])
+def test_a_step_that_is_first_called_with_slices_is_warned_of_where_it_goes_by_their_number(tmp_path, figure, is_warned):
+    job = run_script(tmp_path, LATE.replace("FIGURE", figure))
+    assert job.code == 0 and ("not the numbers of one process" in job.stderr) == is_warned, str(job)

@@ -104,15 +104,11 @@ def problem_with_batch(function, arguments, of_loop, rows):
 
 
 def problem_with_later(function, arguments, part):
-    """A function was called with slices in a loop, for the first time with so many rows: is that what it does for whole batches?"""
-    seen, kind = vars(function).setdefault("_lockstep_later", set()), (alike.kind_of(arguments), trial.rows_of(arguments))
-    if kind in seen or len(seen) >= MOST_SIZES:
-        return None
-    seen.add(kind)
-    trace = trial.trace_of(function, arguments, None)
+    """A function was called with slices in a loop, and traced for so many rows: is that what it does for whole batches?"""
+    trace = trial.new_trace_on_slices(function)
     if trace is None or trace.kinds is None or trial.is_for_any_rows(trace) or 1 in trace.rows or not part.is_static:
         return None  # TensorFlow goes back another way through a single row
-    first = trial.first_of(function, kind[0])
+    first = trial.first_of(function, alike.kind_of(arguments))
     if first is not None:
         return trial.difference(function, first, trace)
     of_loop = [item for item in current.leaves(arguments) if alike.is_array(item) and item.shape[0] == max(part.count, 1)]
@@ -148,17 +144,19 @@ def look(function, arguments, result):
     if not tf.executing_eagerly() or current.is_scoped() or current.is_delivering_slices():
         return
     rows, seen = _rows(arguments), _calls_of(function)
-    if rows < 2 * world.size or (kind := _kind(arguments, rows)) in seen:  # what a single row shows may be something else
+    chosen = _with_rows(arguments, rows)
+    if rows < 2 * world.size or (kind := _kind(arguments, chosen)) in seen:  # what a single row shows may be something else
         return
     if len(seen) >= alike.MOST_KINDS:
         _say_whole(f"{trial.name_of(function)}() was called with other arguments {len(seen)} times (a number that changes is better a tensor)")
         return
-    chosen = _with_rows(arguments, rows)
     trace = trial.trace_of(function, arguments, _places(arguments, chosen))
     is_idle = trace is not None and trace.kinds is None  # with training=False, say, it takes no gradient
-    problem, advice = None if is_idle else _problem(function, trace, rows, result), ""
+    with _knowing(arguments, chosen):
+        problem, advice = None if is_idle else _problem(function, trace, rows, result), ""
     known = trial.agreed(function, 2 if problem is not None else 1 if is_idle else 0)
     if known == 1:
+        seen[kind] = Call("it takes no gradient", {}, rows, None, None)
         return
     if known == 2:
         problem = problem or f"{trial.name_of(function)}() shows another rank something else"
@@ -173,8 +171,8 @@ def look(function, arguments, result):
         _say_whole(problem, advice)
 
 
-def _kind(arguments, rows):
-    return alike.kind_of(arguments), _places(arguments, _with_rows(arguments, rows))
+def _kind(arguments, chosen):
+    return alike.kind_of(arguments), _places(arguments, chosen)
 
 
 def _problem(function, trace, rows, result):
@@ -216,14 +214,15 @@ def call_on_slices(function, arguments, call):
     if current.is_scoped() or current.is_delivering_slices() or hasattr(function, "_lockstep_problem"):
         return None
     rows = _rows(arguments)
-    kind = _kind(arguments, rows) if rows > 1 else None
+    chosen = _with_rows(arguments, rows)
+    kind = _kind(arguments, chosen) if rows > 1 else None
     seen, sizes = _calls_of(function).get(kind), trial.rows_of(arguments)
     if seen is None or seen.problem is not None or not seen.works.get(sizes, len(seen.works) < MOST_SIZES):
         return None
     if seen.outputs is None and _is_size_of_slice(seen.rows_seen, rows):
         del _calls_of(function)[kind]  # look once more, at this whole call
         return None
-    part, slices = _cut(arguments, _with_rows(arguments, rows), rows)
+    part, slices = _cut(arguments, chosen, rows)
     with given(function, part, *slices):
         if sizes not in seen.works:
             problem = trial.problem_with(function, slices.arguments, seen.trace, has_been_traced=False)

@@ -116,6 +116,14 @@ def trace_of(function, arguments, places):
     return traces.get((call, places, rows_of(arguments))) or next(any_rows, None)
 
 
+def new_trace_on_slices(function):
+    """What the last call in a loop was traced as, with slices; None: it was traced before."""
+    traces = getattr(function, "_lockstep_traces", {})
+    key = next(reversed(traces), None)
+    is_new, function._lockstep_newest = key is not getattr(function, "_lockstep_newest", None), key
+    return traces[key] if is_new and key[1] is None else None
+
+
 def first_of(function, call):
     """The first trace of such calls, for a whole batch, that was compared with slices; None: there was none."""
     return next((trace for (kind, places, _), trace in function._lockstep_traces.items() if kind == call and places is not None), None)
